@@ -1,0 +1,1 @@
+//! Five coding-agent CLIs behind one interface.

@@ -1,0 +1,3 @@
+//! The `ostler` program.
+
+fn main() {}
