@@ -1,1 +1,8 @@
-//! Five coding-agent CLIs behind one interface.
+//! Coding-agent CLIs behind one interface.
+#![warn(missing_docs)]
+
+pub mod agent;
+pub mod event;
+pub mod failure;
+pub mod memo;
+pub mod request;

@@ -1,0 +1,391 @@
+//! What an agent is: a record of facts and a dialect.
+//!
+//! Everything that differs between the CLIs is either data in [`AgentSpec`] or
+//! a decision in one of its two functions: `launch`, which makes a command
+//! line, and `dialect`, which makes the state machine that reads the process.
+//! Neither does any I/O. The driver does it for all of them.
+
+pub mod claude;
+pub mod codex;
+
+use std::{
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::{
+    event::{EventBody, Mode, StopReason, Stream, Usage},
+    failure::Failure,
+    memo::Totals,
+    request::{Open, Options, RequestError},
+};
+
+/// The built-in agents, in the order in which they are listed.
+pub static AGENTS: &[&AgentSpec] = &[];
+
+/// Finds a built-in agent by its exact name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static AgentSpec> {
+    AGENTS.iter().copied().find(|spec| spec.name == name)
+}
+
+/// The name of an agent: built-in or configured, hence not an enum.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AgentName(String);
+
+impl AgentName {
+    /// Takes a name as it is.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for AgentName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// A name that stands for no agent.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum NameError {
+    /// Not one of the names.
+    #[error("unknown agent {name:?}; valid agents: {}", valid_names())]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// Not one of the names, where the older product's names are also taken.
+    #[error("invalid agent provider {name:?}; valid agents: {}", valid_names())]
+    InvalidProvider {
+        /// What was asked for.
+        name: String,
+    },
+}
+
+/// Resolves the value of `AGENT_BACKEND`: unset is `claude`, else an exact name.
+///
+/// # Errors
+/// When it is anything else, the empty string included.
+pub fn resolve_backend(value: Option<&str>) -> Result<&'static AgentSpec, NameError> {
+    let name = value.unwrap_or("claude");
+    find(name).ok_or_else(|| NameError::Unknown {
+        name: name.to_owned(),
+    })
+}
+
+/// Resolves a name where the alias `claudecode` is taken as well.
+///
+/// # Errors
+/// When it is neither a name nor the alias.
+pub fn resolve_provider(name: &str) -> Result<&'static AgentSpec, NameError> {
+    let canonical = if name == "claudecode" { "claude" } else { name };
+    find(canonical).ok_or_else(|| NameError::InvalidProvider {
+        name: name.to_owned(),
+    })
+}
+
+fn valid_names() -> String {
+    let names: Vec<_> = AGENTS.iter().map(|spec| spec.name).collect();
+    names.join(", ")
+}
+
+/// Everything Ostler knows about one agent.
+pub struct AgentSpec {
+    /// The name in the product's contract.
+    pub name: &'static str,
+    /// The name in texts for people.
+    pub title: &'static str,
+    /// The program to look for in PATH.
+    pub program: &'static str,
+    /// Where the native program lies, seen from the npm launcher's real path.
+    /// The launchers cost a Node process that swallows signals.
+    pub natives: &'static [&'static str],
+    /// What it can do.
+    pub caps: Caps,
+    /// The variables of the agent's own that are passed on, by name.
+    pub env: &'static [&'static str],
+    /// How its process is stopped.
+    pub stop: &'static [StopStep],
+    /// Versions the conformance suite ran against.
+    pub tested_versions: &'static [&'static str],
+    /// How to get it.
+    pub install_hint: &'static str,
+    /// The default identity text.
+    pub identity: &'static str,
+    /// Rejects session ids that this agent would misread.
+    pub check_session: fn(&str) -> Result<(), RequestError>,
+    /// Makes the command line.
+    pub launch: fn(&Launch<'_>) -> Result<CommandLine, LaunchError>,
+    /// Makes the state machine that reads the process.
+    pub dialect: fn(&Launch<'_>) -> Box<dyn Dialect>,
+}
+
+impl fmt::Debug for AgentSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentSpec")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an agent can do. The field names are part of the HTTP contract.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Caps {
+    /// A session can be resumed.
+    pub supports_session_continuation: bool,
+    /// A model can be chosen.
+    pub supports_model_selection: bool,
+    /// Tools can be restricted.
+    pub supports_tool_control: bool,
+    /// Text comes in pieces while the model writes.
+    pub supports_streaming: bool,
+    /// Somebody can be asked for permission.
+    pub supports_approvals: bool,
+    /// A process can be kept for several turns.
+    pub supports_warm: bool,
+    /// The number of model calls can be limited.
+    pub supports_max_turns: bool,
+    /// A system prompt can be given.
+    pub supports_system_prompt: bool,
+    /// Models known to work; any other name is passed on as it is.
+    pub supported_models: &'static [&'static str],
+    /// The model used when none is named, as far as it is fixed.
+    pub default_model: Option<&'static str>,
+    /// The longest prompt in bytes; 0 is unlimited.
+    pub max_prompt_length: usize,
+}
+
+/// One step of stopping a process. After the last one its tree is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopStep {
+    /// Sends a signal to the process and waits for its end.
+    Signal {
+        /// Which.
+        signal: Signal,
+        /// How long to wait.
+        wait: Duration,
+    },
+}
+
+/// The signals that end a CLI gently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGINT.
+    Int,
+    /// SIGTERM.
+    Term,
+}
+
+impl Signal {
+    /// Returns the signal's number.
+    #[must_use]
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Int => libc::SIGINT,
+            Self::Term => libc::SIGTERM,
+        }
+    }
+
+    /// Returns the signal's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Int => "SIGINT",
+            Self::Term => "SIGTERM",
+        }
+    }
+}
+
+/// What a command line is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// One process per turn, or a warm one.
+    pub mode: Mode,
+    /// How to run it.
+    pub options: &'a Options,
+    /// In which session.
+    pub open: &'a Open,
+    /// The prompt, identity text included.
+    pub prompt: &'a str,
+    /// The binary's version, if it is known already.
+    pub version: Option<&'a str>,
+    /// A private folder for this turn: the child's TMPDIR, short, removed afterwards.
+    pub run_dir: &'a Path,
+}
+
+/// How to start the agent's process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The program, when a template names its own; else the agent's.
+    pub program: Option<OsString>,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables beside the allowed ones, which they override.
+    pub env: Vec<(OsString, OsString)>,
+    /// Files to write before the start, by absolute path, inside the run folder.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// What the process reads.
+    pub stdin: Stdin,
+    /// What could not be done as asked.
+    pub warnings: Vec<String>,
+}
+
+/// What a process reads on its standard input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Stdin {
+    /// Nothing: the null device.
+    #[default]
+    Null,
+    /// These bytes, then the end.
+    Bytes(Vec<u8>),
+}
+
+/// Why no command line could be made.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum LaunchError {
+    /// The template cannot be used.
+    #[error("invalid command template: {why}")]
+    BadTemplate {
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// Reads one agent process with all its sessions, and says what to do.
+///
+/// Does no I/O, never panics, and never fails on what the other side prints:
+/// what it does not know becomes an [`EventBody::Unknown`].
+pub trait Dialect: Send {
+    /// Takes one input and appends what follows from it.
+    fn step(&mut self, now: Timestamp, input: Input<'_>, out: &mut Vec<Action>);
+}
+
+/// One of our names for a session inside a process. One-shot has the first only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SessionKey(pub u32);
+
+/// One of our names for a turn inside a process. One-shot has the first only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TurnKey(pub u32);
+
+/// The only session of a one-shot process.
+pub const ONLY_SESSION: SessionKey = SessionKey(0);
+/// The only turn of a one-shot process.
+pub const ONLY_TURN: TurnKey = TurnKey(0);
+
+/// What happened to the process or was asked of it.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// It printed a line. `bytes` has no line end.
+    Line {
+        /// Where.
+        from: Stream,
+        /// The line, or the start of one that was too long.
+        bytes: &'a [u8],
+        /// Whether the line was too long to keep.
+        cut: bool,
+    },
+    /// The turn should end.
+    Cancel {
+        /// Which.
+        turn: TurnKey,
+    },
+    /// The process is gone, and everything it printed has been read.
+    Exited(&'a Exit),
+}
+
+/// What the driver is to do.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Ends the process by its stop plan.
+    Stop,
+    /// The agent's id for the session is known.
+    Opened {
+        /// Which session.
+        session: SessionKey,
+        /// The agent's id.
+        id: String,
+    },
+    /// Tells the caller.
+    Emit {
+        /// In which turn.
+        turn: TurnKey,
+        /// On whose behalf, for sub-agents.
+        parent: Option<String>,
+        /// What.
+        event: EventBody,
+    },
+    /// The agent's last word on a turn.
+    EndTurn {
+        /// Which.
+        turn: TurnKey,
+        /// How it ended.
+        end: Box<TurnEnd>,
+    },
+}
+
+/// The agent's last word on a turn, before the driver's view is added.
+#[derive(Clone, Debug, Default)]
+pub struct TurnEnd {
+    /// The answer, exact; absent when there was none to read.
+    pub text: Option<String>,
+    /// Why the agent failed.
+    pub failure: Option<Failure>,
+    /// What this turn used.
+    pub usage: Usage,
+    /// What the session used in all, where the agent counts that way.
+    pub totals: Option<Totals>,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// Why the model stopped.
+    pub stop_reason: Option<StopReason>,
+    /// Everything else the agent told about itself.
+    pub meta: Map<String, Value>,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// The exit code, unless a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The start of what it printed on standard error.
+    pub stderr: String,
+}
+
+impl Exit {
+    /// Returns the exit code, or 128 + the signal.
+    #[must_use]
+    pub fn number(&self) -> i32 {
+        self.code
+            .or(self.signal.map(|signal| 128 + signal))
+            .unwrap_or(-1)
+    }
+
+    /// Returns whether the process ended well.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.code == Some(0)
+    }
+}
