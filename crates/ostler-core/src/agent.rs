@@ -7,6 +7,8 @@
 
 pub mod claude;
 pub mod codex;
+#[cfg(test)]
+pub(crate) mod play;
 
 use std::{
     ffi::OsString,
