@@ -30,10 +30,16 @@ pub(crate) enum Step {
 
 /// Plans the delivery of a body. `error` ends it for [`Pace::ErrorAtHalf`].
 pub(crate) fn plan(pieces: Vec<Piece>, pace: &Pace, error: String) -> Vec<Step> {
-    let n_deltas = pieces.iter().filter(|piece| matches!(piece, Piece::Delta(_))).count();
+    let n_deltas = pieces
+        .iter()
+        .filter(|piece| matches!(piece, Piece::Delta(_)))
+        .count();
     let half = n_deltas / 2;
     match pace {
-        Pace::AtOnce => pieces.into_iter().map(|piece| Step::Send(piece.into_text())).collect(),
+        Pace::AtOnce => pieces
+            .into_iter()
+            .map(|piece| Step::Send(piece.into_text()))
+            .collect(),
         Pace::Over(total) => {
             let pause = *total / u32::try_from(n_deltas.max(1)).unwrap_or(u32::MAX);
             pieces
@@ -46,8 +52,12 @@ pub(crate) fn plan(pieces: Vec<Piece>, pace: &Pace, error: String) -> Vec<Step> 
         }
         Pace::Silence => vec![Step::Hold],
         Pace::Stall => first_deltas(pieces, half).chain([Step::Hold]).collect(),
-        Pace::Cut => first_deltas(pieces, half).chain([Step::Cut]).collect(),
-        Pace::ErrorAtHalf => first_deltas(pieces, half).chain([Step::Send(error)]).collect(),
+        Pace::Cut => first_deltas(pieces, half)
+            .chain([Step::Wait(SETTLE), Step::Cut])
+            .collect(),
+        Pace::ErrorAtHalf => first_deltas(pieces, half)
+            .chain([Step::Send(error)])
+            .collect(),
     }
 }
 
@@ -59,7 +69,9 @@ pub(crate) fn chunks(text: &str) -> Vec<&str> {
     let mut rest = text;
     while !rest.is_empty() {
         let end = rest.ceil_char_boundary(size);
-        let Some((chunk, tail)) = rest.split_at_checked(end) else { break };
+        let Some((chunk, tail)) = rest.split_at_checked(end) else {
+            break;
+        };
         chunks.push(chunk);
         rest = tail;
     }
@@ -129,6 +141,9 @@ fn first_deltas(pieces: Vec<Piece>, n_deltas: usize) -> impl Iterator<Item = Ste
         .map(|piece| Step::Send(piece.into_text()))
 }
 
+/// An aborted connection takes what was not sent yet with it, so a cut comes
+/// only after the half before it had time to leave.
+const SETTLE: Duration = Duration::from_millis(100);
 const MAX_PIECES: usize = 50;
 const MIN_PIECE_BYTES: usize = 8;
 
@@ -162,7 +177,8 @@ mod tests {
         let half_then = |last| half.iter().cloned().chain([last]).collect::<Vec<_>>();
         assert_eq!(plan(Pace::Silence), [Step::Hold]);
         assert_eq!(plan(Pace::Stall), half_then(Step::Hold));
-        assert_eq!(plan(Pace::Cut), half_then(Step::Cut));
+        assert_eq!(plan(Pace::Cut).first_chunk(), Some(&half));
+        assert_eq!(plan(Pace::Cut).last(), Some(&Step::Cut));
         assert_eq!(plan(Pace::ErrorAtHalf), half_then(send("!")));
         assert_eq!(plan(Pace::AtOnce).len(), 6);
     }

@@ -28,7 +28,11 @@ impl Answer {
     }
 
     pub(crate) fn blocks(blocks: Vec<Block>) -> Self {
-        Self { blocks, stop: Stop::End, pace: Pace::AtOnce }
+        Self {
+            blocks,
+            stop: Stop::End,
+            pace: Pace::AtOnce,
+        }
     }
 
     pub(crate) fn stopping(self, stop: Stop) -> Self {
@@ -40,7 +44,9 @@ impl Answer {
     }
 
     pub(crate) fn has_tool_calls(&self) -> bool {
-        self.blocks.iter().any(|block| matches!(block, Block::Tool(_)))
+        self.blocks
+            .iter()
+            .any(|block| matches!(block, Block::Tool(_)))
     }
 }
 
@@ -78,7 +84,10 @@ pub(crate) enum ToolInput {
 pub(crate) enum Stop {
     End,
     Length,
+    /// The model declines in its own words.
     Refusal,
+    /// The provider stops the answer.
+    Filter,
 }
 
 /// How the bytes of an answer travel.

@@ -1,5 +1,7 @@
 //! The HTTP side: reads a request, lets the pure parts decide, sends the reply.
 
+mod side;
+
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,12 +43,17 @@ pub(crate) struct Shared {
 /// Returns the routes. Everything that is no route of ours is a call of a model
 /// or unknown, and recorded either way.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    Router::new().route("/sim/requests", get(requests)).fallback(api).with_state(shared)
+    Router::new()
+        .route("/sim/requests", get(requests))
+        .fallback(api)
+        .with_state(shared)
 }
 
 /// Lists the recorded requests; `?since=<number>` leaves out older ones.
 async fn requests(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
-    let after = uri.query().and_then(|query| query.strip_prefix("since=")?.parse().ok());
+    let after = uri
+        .query()
+        .and_then(|query| query.strip_prefix("since=")?.parse().ok());
     let requests: Vec<Value> = shared
         .log
         .since(after.unwrap_or(0))
@@ -65,7 +72,14 @@ async fn api(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let body = to_bytes(body, MAX_BODY_BYTES).await;
     let n_bytes = body.as_ref().map_or(0, Bytes::len);
     let parsed = parse(body.ok());
-    let outcome = answer(&shared, parts.uri.path(), &headers, key.as_deref(), number, &parsed);
+    let outcome = answer(
+        &shared,
+        parts.uri.path(),
+        &headers,
+        key.as_deref(),
+        number,
+        &parsed,
+    );
     shared.log.add(
         n_bytes,
         Recorded {
@@ -97,7 +111,11 @@ struct Outcome {
 
 impl From<Response> for Outcome {
     fn from(response: Response) -> Self {
-        Self { response, prompt: None, word: None }
+        Self {
+            response,
+            prompt: None,
+            word: None,
+        }
     }
 }
 
@@ -115,7 +133,7 @@ fn answer(
         Some(_) => None,
     };
     let Some(wire) = wire::at(path) else {
-        return side_call(path, wrong_key).into();
+        return side::answer(path, wrong_key).into();
     };
     let body = match parsed {
         Parsed::Json(body) => body,
@@ -124,9 +142,16 @@ fn answer(
     };
     let conversation = (wire.read)(Incoming { headers, body });
     let prompt = conversation.newest_prompt().map(str::to_owned);
-    let exchange = Exchange { number, model: &conversation.model };
+    let exchange = Exchange {
+        number,
+        model: &conversation.model,
+    };
     if let Some(refusal) = wrong_key {
-        return Outcome { response: refused(wire, refusal, exchange), prompt, word: None };
+        return Outcome {
+            response: refused(wire, refusal, exchange),
+            prompt,
+            word: None,
+        };
     }
     let choice = {
         let mut seen = shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,49 +166,11 @@ fn answer(
             Some(_) | None => refused(wire, refusal, exchange),
         },
     };
-    Outcome { response, prompt, word: Some(choice.word) }
-}
-
-/// Answers the calls that CLIs make beside those of a model.
-fn side_call(path: &str, wrong_key: Option<Refusal>) -> Response {
-    if wrong_key.is_some() {
-        let error = json!({ "type": "authentication_error", "message": "invalid key" });
-        return json_response(StatusCode::UNAUTHORIZED, &json!({ "type": "error", "error": error }));
+    Outcome {
+        response,
+        prompt,
+        word: Some(choice.word),
     }
-    match path {
-        "/v1/messages/count_tokens" => {
-            json_response(StatusCode::OK, &json!({ "input_tokens": wire::ANTHROPIC_USAGE.input }))
-        }
-        "/v1/models" | "/models" => json_response(StatusCode::OK, &models()),
-        _ => {
-            let error = json!({
-                "type": "not_found_error",
-                "message": format!("The simulated model has no {path}."),
-            });
-            json_response(StatusCode::NOT_FOUND, &json!({ "type": "error", "error": error }))
-        }
-    }
-}
-
-/// A list that clients of either provider can read.
-fn models() -> Value {
-    let models: Vec<Value> = MODELS
-        .iter()
-        .map(|(id, owner)| {
-            json!({
-                "id": id, "type": "model", "object": "model", "display_name": id,
-                "owned_by": owner, "created": 1_767_225_600,
-                "created_at": "2026-01-01T00:00:00Z",
-            })
-        })
-        .collect();
-    json!({
-        "object": "list",
-        "data": models,
-        "has_more": false,
-        "first_id": MODELS.first().map(|(id, _)| id),
-        "last_id": MODELS.last().map(|(id, _)| id),
-    })
 }
 
 fn deliver(
@@ -203,7 +190,9 @@ fn deliver(
         return refused(wire, Refusal::ServerError, exchange);
     }
     let text = (wire.plain)(answer, exchange).to_string();
-    let pieces = pace::chunks(&text).into_iter().map(|chunk| Piece::Delta(chunk.to_owned()));
+    let pieces = pace::chunks(&text)
+        .into_iter()
+        .map(|chunk| Piece::Delta(chunk.to_owned()));
     let steps = pace::plan(pieces.collect(), &answer.pace, String::new());
     stream_response(shared, wire, exchange, JSON, steps)
 }
@@ -216,7 +205,9 @@ fn stream_response(
     steps: Vec<Step>,
 ) -> Response {
     let (tx, rx) = mpsc::channel(16);
-    shared.tasks.spawn(pace::play(steps, tx, shared.stop.clone()));
+    shared
+        .tasks
+        .spawn(pace::play(steps, tx, shared.stop.clone()));
     let headers = [
         (header::CONTENT_TYPE.as_str(), content_type.to_owned()),
         (header::CACHE_CONTROL.as_str(), "no-cache".to_owned()),
@@ -235,7 +226,10 @@ fn refused(wire: &Wire, refusal: Refusal, exchange: Exchange<'_>) -> Response {
         }
     };
     insert(wire.request_id_header, request_id(exchange));
-    if let Refusal::RateLimited { retry_after_s: Some(seconds) } = refusal {
+    if let Refusal::RateLimited {
+        retry_after_s: Some(seconds),
+    } = refusal
+    {
         insert("retry-after", seconds.to_string());
     }
     response
@@ -251,7 +245,10 @@ fn request_id(exchange: Exchange<'_>) -> String {
 
 /// The exchange of a request that could not be read far enough to name a model.
 fn unnamed(number: u64) -> Exchange<'static> {
-    Exchange { number, model: "unknown" }
+    Exchange {
+        number,
+        model: "unknown",
+    }
 }
 
 enum Parsed {
@@ -276,7 +273,10 @@ fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
         .iter()
         .filter_map(|name| {
             let value = headers.get(*name)?.as_bytes();
-            Some(((*name).to_owned(), String::from_utf8_lossy(value).into_owned()))
+            Some((
+                (*name).to_owned(),
+                String::from_utf8_lossy(value).into_owned(),
+            ))
         })
         .collect()
 }
@@ -307,4 +307,3 @@ const JSON: &str = "application/json";
 const KEY_HEADERS: &[&str] = &["x-api-key", "authorization"];
 const WRONG: &str = "wrong";
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
-const MODELS: &[(&str, &str)] = &[("claude-opus-5-5", "anthropic"), ("gpt-5.5", "openai")];

@@ -19,12 +19,22 @@ pub(crate) enum Task<'a> {
 pub(crate) fn call(offered: &[String], task: Task<'_>) -> Option<ToolCall> {
     match task {
         Task::Shell(command) => {
-            let shell = SHELLS.iter().find(|shell| is_offered(offered, shell.tool))?;
-            Some(ToolCall { name: shell.tool.to_owned(), input: (shell.input)(command) })
+            let shell = SHELLS
+                .iter()
+                .find(|shell| is_offered(offered, shell.tool))?;
+            Some(ToolCall {
+                name: shell.tool.to_owned(),
+                input: (shell.input)(command),
+            })
         }
         Task::Write { path, content } => {
-            let writer = WRITERS.iter().find(|writer| is_offered(offered, writer.tool))?;
-            Some(ToolCall { name: writer.tool.to_owned(), input: (writer.input)(path, content) })
+            let writer = WRITERS
+                .iter()
+                .find(|writer| is_offered(offered, writer.tool))?;
+            Some(ToolCall {
+                name: writer.tool.to_owned(),
+                input: (writer.input)(path, content),
+            })
         }
     }
 }
@@ -43,7 +53,10 @@ pub(crate) fn wait_on(result: &str) -> Option<ToolCall> {
 
 /// Returns a call of a tool that no CLI has.
 pub(crate) fn unknown() -> ToolCall {
-    ToolCall { name: "no_such_tool".to_owned(), input: ToolInput::Json(json!({})) }
+    ToolCall {
+        name: "no_such_tool".to_owned(),
+        input: ToolInput::Json(json!({})),
+    }
 }
 
 fn is_offered(offered: &[String], tool: &str) -> bool {
@@ -56,11 +69,16 @@ struct Shell {
 }
 
 const SHELLS: &[Shell] = &[
-    // Claude
+    // Claude. Without the longest time limit it would end a command after two
+    // minutes.
     Shell {
         tool: "Bash",
         input: |command| {
-            ToolInput::Json(json!({ "command": command, "description": "Simulated command" }))
+            ToolInput::Json(json!({
+                "command": command,
+                "description": "Simulated command",
+                "timeout": 600_000,
+            }))
         },
     },
     // Codex with a classic model. Without the longest yield time a command of
@@ -99,7 +117,10 @@ const WRITERS: &[Writer] = &[
         input: |path, content| ToolInput::Json(json!({ "file_path": path, "content": content })),
     },
     // Codex with a classic model
-    Writer { tool: "apply_patch", input: |path, content| ToolInput::Text(patch(path, content)) },
+    Writer {
+        tool: "apply_patch",
+        input: |path, content| ToolInput::Text(patch(path, content)),
+    },
     // Codex with a code-mode model
     Writer {
         tool: "exec",
@@ -156,8 +177,13 @@ mod tests {
             ToolInput::Json(json!({ "cmd": "echo 'hi'", "yield_time_ms": 30_000 }))
         );
         let code_mode = shell(&["exec", "wait"]).expect("a call");
-        let ToolInput::Text(script) = code_mode.input else { panic!("JavaScript is text") };
-        assert!(script.contains(r#"tools.exec_command({"cmd":"echo 'hi'""#), "{script}");
+        let ToolInput::Text(script) = code_mode.input else {
+            panic!("JavaScript is text")
+        };
+        assert!(
+            script.contains(r#"tools.exec_command({"cmd":"echo 'hi'""#),
+            "{script}"
+        );
         assert_eq!(shell(&["Read"]), None);
     }
 
@@ -177,7 +203,10 @@ mod tests {
     fn a_patch_adds_every_line() {
         let call = call(
             &offered(&["apply_patch"]),
-            Task::Write { path: "a.txt", content: "one\ntwo\n" },
+            Task::Write {
+                path: "a.txt",
+                content: "one\ntwo\n",
+            },
         );
         assert_eq!(
             call.expect("a call").input,

@@ -59,6 +59,13 @@ fn event(name: &str, data: &Value) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
+/// Sets a field of an object.
+fn set(object: &mut Value, field: &str, value: Value) {
+    if let Value::Object(fields) = object {
+        fields.insert(field.to_owned(), value);
+    }
+}
+
 /// Returns the field as text, or the empty text.
 fn text_at<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
@@ -66,16 +73,20 @@ fn text_at<'a>(value: &'a Value, field: &str) -> &'a str {
 
 /// Returns the field's elements, or none.
 fn list_at<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value
+        .get(field)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// Returns the texts of a content field, which is one text or a list of blocks.
 fn content_texts<'a>(value: &'a Value, field: &str) -> Vec<&'a str> {
     match value.get(field) {
         Some(Value::String(text)) => vec![text],
-        Some(Value::Array(blocks)) => {
-            blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect()
-        }
+        Some(Value::Array(blocks)) => blocks
+            .iter()
+            .filter_map(|block| block.get("text")?.as_str())
+            .collect(),
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
             Vec::new()
         }

@@ -2,14 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::{Exchange, Refused, Wire, content_texts, event, list_at, text_at};
+use super::{Exchange, Refused, Wire, content_texts, event, list_at, set, text_at};
 use crate::model::conversation::{Conversation, Entry, Incoming};
 use crate::model::pace::{Piece, chunks};
 use crate::model::reply::{Answer, Block, Refusal, Stop, ToolCall, ToolInput, Usage};
 
 /// What every call to this API reports as used.
-pub const USAGE: Usage =
-    Usage { input: 100, cache_write: 20, cache_read: 30, output: 7, reasoning: 0 };
+pub const USAGE: Usage = Usage {
+    input: 100,
+    cache_write: 20,
+    cache_read: 30,
+    output: 7,
+    reasoning: 0,
+};
 
 pub(super) const WIRE: Wire = Wire {
     paths: &["/v1/messages", "/messages"],
@@ -25,24 +30,48 @@ pub(super) const WIRE: Wire = Wire {
 fn read(incoming: Incoming<'_>) -> Conversation {
     let body = incoming.body;
     let mut conversation = Conversation {
-        session: incoming.headers.get("x-claude-code-session-id").cloned().unwrap_or_default(),
+        session: incoming
+            .headers
+            .get("x-claude-code-session-id")
+            .cloned()
+            .unwrap_or_default(),
         model: text_at(body, "model").to_owned(),
         stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
-        system: content_texts(body, "system").into_iter().map(str::to_owned).collect(),
+        system: content_texts(body, "system")
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         entries: Vec::new(),
-        tools: list_at(body, "tools").iter().map(|tool| text_at(tool, "name").to_owned()).collect(),
+        tools: list_at(body, "tools")
+            .iter()
+            .map(|tool| text_at(tool, "name").to_owned())
+            .collect(),
     };
     for message in list_at(body, "messages") {
         match text_at(message, "role") {
             "user" => conversation.entries.extend(user_entries(message)),
             "system" => {
-                let texts = content_texts(message, "content");
-                conversation.system.extend(texts.into_iter().map(str::to_owned));
+                for text in content_texts(message, "content") {
+                    match steered(text) {
+                        Some(prompt) => conversation.entries.push(Entry::User(prompt.to_owned())),
+                        None => conversation.system.push(text.to_owned()),
+                    }
+                }
             }
             _ => {}
         }
     }
     conversation
+}
+
+/// Returns the prompt that a user sent while a tool ran; Claude passes it on
+/// inside a system message.
+fn steered(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("The user sent a new message while you were working:\n")?;
+    Some(
+        rest.rsplit_once("\n\nThis is how Claude Code surfaces")
+            .map_or(rest, |(prompt, _)| prompt),
+    )
 }
 
 fn user_entries(message: &Value) -> Vec<Entry> {
@@ -73,10 +102,8 @@ fn plain(answer: &Answer, exchange: Exchange<'_>) -> Value {
         })
         .collect();
     let mut message = message(exchange, USAGE.output);
-    merge(
-        &mut message,
-        json!({ "content": content, "stop_reason": stop_reason(answer), "stop_sequence": null }),
-    );
+    set(&mut message, "content", Value::Array(content));
+    set(&mut message, "stop_reason", json!(stop_reason(answer)));
     message
 }
 
@@ -98,7 +125,9 @@ fn stream(answer: &Answer, exchange: Exchange<'_>) -> Vec<Piece> {
             let data = json!({ "type": "content_block_delta", "index": index, "delta": delta });
             Piece::Delta(sse(&data))
         }));
-        pieces.push(frame(json!({ "type": "content_block_stop", "index": index })));
+        pieces.push(frame(
+            json!({ "type": "content_block_stop", "index": index }),
+        ));
     }
     pieces.push(frame(json!({
         "type": "message_delta",
@@ -151,9 +180,11 @@ fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
             "invalid_request_error",
             "prompt is too long: 212345 tokens > 200000 maximum".to_owned(),
         ),
-        Refusal::NoKey => {
-            (401, "authentication_error", "x-api-key header is required".to_owned())
-        }
+        Refusal::NoKey => (
+            401,
+            "authentication_error",
+            "x-api-key header is required".to_owned(),
+        ),
         Refusal::WrongKey => (401, "authentication_error", "invalid x-api-key".to_owned()),
         Refusal::Forbidden => (
             403,
@@ -161,9 +192,11 @@ fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
             "Your API key does not have permission to use the specified resource.".to_owned(),
         ),
         Refusal::UnknownModel => (404, "not_found_error", format!("model: {model}")),
-        Refusal::TooLarge => {
-            (413, "request_too_large", "Request exceeds the maximum size".to_owned())
-        }
+        Refusal::TooLarge => (
+            413,
+            "request_too_large",
+            "Request exceeds the maximum size".to_owned(),
+        ),
         Refusal::RateLimited { .. } => (
             429,
             "rate_limit_error",
@@ -175,7 +208,10 @@ fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
         Refusal::Unavailable => (503, "api_error", "Service unavailable".to_owned()),
         Refusal::Overloaded => (529, "overloaded_error", "Overloaded".to_owned()),
     };
-    Refused { status, body: error(kind, &message, exchange) }
+    Refused {
+        status,
+        body: error(kind, &message, exchange),
+    }
 }
 
 fn error(kind: &str, message: &str, exchange: Exchange<'_>) -> Value {
@@ -191,7 +227,7 @@ fn stop_reason(answer: &Answer) -> &'static str {
         Stop::End if answer.has_tool_calls() => "tool_use",
         Stop::End => "end_turn",
         Stop::Length => "max_tokens",
-        Stop::Refusal => "refusal",
+        Stop::Refusal | Stop::Filter => "refusal",
     }
 }
 
@@ -229,12 +265,6 @@ fn input(call: &ToolCall) -> Value {
     match &call.input {
         ToolInput::Json(value) => value.clone(),
         ToolInput::Text(text) => json!({ "input": text }),
-    }
-}
-
-fn merge(into: &mut Value, from: Value) {
-    if let (Value::Object(into), Value::Object(from)) = (into, from) {
-        into.extend(from);
     }
 }
 

@@ -1,15 +1,22 @@
 //! OpenAI's Responses API.
 
+mod refusal;
+
 use serde_json::{Value, json};
 
-use super::{Exchange, Refused, Wire, content_texts, event, list_at, text_at};
+use super::{Exchange, Wire, content_texts, event, list_at, set, text_at};
 use crate::model::conversation::{Conversation, Entry, Incoming};
 use crate::model::pace::{Piece, chunks};
-use crate::model::reply::{Answer, Block, Refusal, Stop, ToolCall, ToolInput, Usage};
+use crate::model::reply::{Answer, Block, Stop, ToolCall, ToolInput, Usage};
 
 /// What every call to this API reports as used.
-pub const USAGE: Usage =
-    Usage { input: 1200, cache_write: 0, cache_read: 1000, output: 34, reasoning: 12 };
+pub const USAGE: Usage = Usage {
+    input: 1200,
+    cache_write: 0,
+    cache_read: 1000,
+    output: 34,
+    reasoning: 12,
+};
 
 pub(super) const WIRE: Wire = Wire {
     paths: &["/v1/responses", "/responses"],
@@ -17,9 +24,9 @@ pub(super) const WIRE: Wire = Wire {
     read,
     plain,
     stream,
-    stream_error,
-    refuse_in_stream,
-    refuse,
+    stream_error: refusal::stream_error,
+    refuse_in_stream: refusal::in_stream,
+    refuse: refusal::refuse,
 };
 
 fn read(incoming: Incoming<'_>) -> Conversation {
@@ -32,7 +39,10 @@ fn read(incoming: Incoming<'_>) -> Conversation {
         session,
         model: text_at(body, "model").to_owned(),
         stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
-        system: content_texts(body, "instructions").into_iter().map(str::to_owned).collect(),
+        system: content_texts(body, "instructions")
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         entries: Vec::new(),
         tools: tool_names(list_at(body, "tools")),
     };
@@ -49,7 +59,9 @@ fn read_item(item: &Value, conversation: &mut Conversation) {
     match text_at(item, "type") {
         // The type of a message may be left out.
         "message" | "" => {
-            let texts = content_texts(item, "content").into_iter().map(str::to_owned);
+            let texts = content_texts(item, "content")
+                .into_iter()
+                .map(str::to_owned);
             match text_at(item, "role") {
                 "user" => conversation.entries.extend(texts.map(Entry::User)),
                 "developer" | "system" => conversation.system.extend(texts),
@@ -57,10 +69,14 @@ fn read_item(item: &Value, conversation: &mut Conversation) {
             }
         }
         "function_call_output" | "custom_tool_call_output" => {
-            conversation.entries.push(Entry::ToolResult(content_texts(item, "output").concat()));
+            conversation
+                .entries
+                .push(Entry::ToolResult(content_texts(item, "output").concat()));
         }
         // Codex offers the tools of its code-mode models as an item of history.
-        "additional_tools" => conversation.tools.extend(tool_names(list_at(item, "tools"))),
+        "additional_tools" => conversation
+            .tools
+            .extend(tool_names(list_at(item, "tools"))),
         _ => {}
     }
 }
@@ -101,7 +117,7 @@ fn stream(answer: &Answer, exchange: Exchange<'_>) -> Vec<Piece> {
         );
     }
     let last = match answer.stop {
-        Stop::Length => "response.incomplete",
+        Stop::Length | Stop::Filter => "response.incomplete",
         Stop::End | Stop::Refusal => "response.completed",
     };
     events.frame(last, json!({ "response": finished(answer, exchange) }));
@@ -126,49 +142,64 @@ impl Events {
     }
 
     fn render(&self, name: &str, mut data: Value) -> String {
-        if let Value::Object(fields) = &mut data {
-            fields.insert("type".to_owned(), json!(name));
-            fields.insert("sequence_number".to_owned(), json!(self.pieces.len()));
-        }
+        set(&mut data, "type", json!(name));
+        set(&mut data, "sequence_number", json!(self.pieces.len()));
         event(name, &data)
     }
 
     fn thinking(&mut self, id: &str, index: usize, text: &str) {
-        let at = |extra: (&str, Value)| {
+        let at = |field: &str, value: Value| {
             let mut data = json!({ "item_id": id, "output_index": index, "summary_index": 0 });
-            if let Value::Object(fields) = &mut data {
-                fields.insert(extra.0.to_owned(), extra.1);
-            }
+            set(&mut data, field, value);
             data
         };
-        let part = |text: &str| ("part", json!({ "type": "summary_text", "text": text }));
-        self.frame("response.reasoning_summary_part.added", at(part("")));
+        let part = |text: &str| json!({ "type": "summary_text", "text": text });
+        self.frame(
+            "response.reasoning_summary_part.added",
+            at("part", part("")),
+        );
         for chunk in chunks(text) {
-            self.delta("response.reasoning_summary_text.delta", at(("delta", json!(chunk))));
+            self.delta(
+                "response.reasoning_summary_text.delta",
+                at("delta", json!(chunk)),
+            );
         }
-        self.frame("response.reasoning_summary_text.done", at(("text", json!(text))));
-        self.frame("response.reasoning_summary_part.done", at(part(text)));
+        self.frame(
+            "response.reasoning_summary_text.done",
+            at("text", json!(text)),
+        );
+        self.frame(
+            "response.reasoning_summary_part.done",
+            at("part", part(text)),
+        );
     }
 
     fn text(&mut self, id: &str, index: usize, text: &str, stop: Stop) {
         // A refusal is a part of its own kind, with events of its own.
         let (kind, done_field) = match stop {
             Stop::Refusal => ("refusal", "refusal"),
-            Stop::End | Stop::Length => ("output_text", "text"),
+            Stop::End | Stop::Length | Stop::Filter => ("output_text", "text"),
         };
-        let at = |extra: (&str, Value)| {
+        let at = |field: &str, value: Value| {
             let mut data = json!({ "item_id": id, "output_index": index, "content_index": 0 });
-            if let Value::Object(fields) = &mut data {
-                fields.insert(extra.0.to_owned(), extra.1);
-            }
+            set(&mut data, field, value);
             data
         };
-        self.frame("response.content_part.added", at(("part", content_part("", stop))));
+        self.frame(
+            "response.content_part.added",
+            at("part", content_part("", stop)),
+        );
         for chunk in chunks(text) {
-            self.delta(&format!("response.{kind}.delta"), at(("delta", json!(chunk))));
+            self.delta(&format!("response.{kind}.delta"), at("delta", json!(chunk)));
         }
-        self.frame(&format!("response.{kind}.done"), at((done_field, json!(text))));
-        self.frame("response.content_part.done", at(("part", content_part(text, stop))));
+        self.frame(
+            &format!("response.{kind}.done"),
+            at(done_field, json!(text)),
+        );
+        self.frame(
+            "response.content_part.done",
+            at("part", content_part(text, stop)),
+        );
     }
 
     fn tool(&mut self, id: &str, index: usize, call: &ToolCall) {
@@ -183,9 +214,7 @@ impl Events {
             );
         }
         let mut done = json!({ "item_id": id, "output_index": index });
-        if let Value::Object(fields) = &mut done {
-            fields.insert(field.to_owned(), json!(text));
-        }
+        set(&mut done, field, json!(text));
         self.frame(&format!("response.{kind}.done"), done);
     }
 }
@@ -197,21 +226,24 @@ fn finished(answer: &Answer, exchange: Exchange<'_>) -> Value {
         .enumerate()
         .map(|(index, block)| item(block, answer.stop, exchange, index))
         .collect();
-    let status = match answer.stop {
-        Stop::Length => "incomplete",
-        Stop::End | Stop::Refusal => "completed",
+    let (status, reason) = match answer.stop {
+        Stop::Length => ("incomplete", Some("max_output_tokens")),
+        Stop::Filter => ("incomplete", Some("content_filter")),
+        Stop::End | Stop::Refusal => ("completed", None),
     };
-    response(exchange, status, &output)
+    let mut response = response(exchange, status, &output);
+    if let Some(reason) = reason {
+        set(
+            &mut response,
+            "incomplete_details",
+            json!({ "reason": reason }),
+        );
+    }
+    set(&mut response, "usage", usage());
+    response
 }
 
 fn response(exchange: Exchange<'_>, status: &str, output: &[Value]) -> Value {
-    let usage = json!({
-        "input_tokens": USAGE.input,
-        "input_tokens_details": { "cached_tokens": USAGE.cache_read },
-        "output_tokens": USAGE.output,
-        "output_tokens_details": { "reasoning_tokens": USAGE.reasoning },
-        "total_tokens": USAGE.input + USAGE.output,
-    });
     json!({
         "id": format!("resp_sim{:06}", exchange.number),
         "object": "response",
@@ -220,12 +252,18 @@ fn response(exchange: Exchange<'_>, status: &str, output: &[Value]) -> Value {
         "model": exchange.model,
         "output": output,
         "error": null,
-        "incomplete_details": if status == "incomplete" {
-            json!({ "reason": "max_output_tokens" })
-        } else {
-            Value::Null
-        },
-        "usage": if status == "in_progress" { Value::Null } else { usage },
+        "incomplete_details": null,
+        "usage": null,
+    })
+}
+
+fn usage() -> Value {
+    json!({
+        "input_tokens": USAGE.input,
+        "input_tokens_details": { "cached_tokens": USAGE.cache_read },
+        "output_tokens": USAGE.output,
+        "output_tokens_details": { "reasoning_tokens": USAGE.reasoning },
+        "total_tokens": USAGE.input + USAGE.output,
     })
 }
 
@@ -251,7 +289,10 @@ fn item(block: &Block, stop: Stop, exchange: Exchange<'_>, index: usize) -> Valu
         }),
         Block::Text(text) => json!({
             "id": id, "type": "message", "role": "assistant",
-            "status": if stop == Stop::Length { "incomplete" } else { "completed" },
+            "status": match stop {
+                Stop::Length | Stop::Filter => "incomplete",
+                Stop::End | Stop::Refusal => "completed",
+            },
             "content": [content_part(text, stop)],
         }),
         Block::Tool(call) => {
@@ -289,8 +330,14 @@ fn item_id(block: &Block, exchange: Exchange<'_>, index: usize) -> String {
     let prefix = match block {
         Block::Thinking(_) => "rs",
         Block::Text(_) => "msg",
-        Block::Tool(ToolCall { input: ToolInput::Json(_), .. }) => "fc",
-        Block::Tool(ToolCall { input: ToolInput::Text(_), .. }) => "ctc",
+        Block::Tool(ToolCall {
+            input: ToolInput::Json(_),
+            ..
+        }) => "fc",
+        Block::Tool(ToolCall {
+            input: ToolInput::Text(_),
+            ..
+        }) => "ctc",
     };
     format!("{prefix}_sim{:06}_{index}", exchange.number)
 }
@@ -298,116 +345,11 @@ fn item_id(block: &Block, exchange: Exchange<'_>, index: usize) -> String {
 fn content_part(text: &str, stop: Stop) -> Value {
     match stop {
         Stop::Refusal => json!({ "type": "refusal", "refusal": text }),
-        Stop::End | Stop::Length => {
+        Stop::End | Stop::Length | Stop::Filter => {
             json!({ "type": "output_text", "text": text, "annotations": [] })
         }
     }
 }
-
-fn stream_error(exchange: Exchange<'_>) -> String {
-    failed("server_error", "The server had an error while processing your request.", exchange)
-}
-
-/// The real API accepts a stream before it counts tokens, so a context that is
-/// too long is reported inside it.
-fn refuse_in_stream(refusal: Refusal, exchange: Exchange<'_>) -> Option<String> {
-    (refusal == Refusal::ContextTooLong)
-        .then(|| failed("context_length_exceeded", CONTEXT_TOO_LONG, exchange))
-}
-
-fn failed(code: &str, message: &str, exchange: Exchange<'_>) -> String {
-    let mut response = response(exchange, "failed", &[]);
-    if let Value::Object(fields) = &mut response {
-        fields.insert("error".to_owned(), json!({ "code": code, "message": message }));
-        fields.insert("usage".to_owned(), Value::Null);
-    }
-    event("response.failed", &json!({ "type": "response.failed", "response": response }))
-}
-
-fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
-    let model = exchange.model;
-    let invalid = "invalid_request_error";
-    let (status, kind, code, message): (u16, &str, Option<&str>, String) = match refusal {
-        Refusal::BadRequest => (
-            400,
-            invalid,
-            Some("invalid_value"),
-            "Invalid value: the simulated model rejects this request.".to_owned(),
-        ),
-        Refusal::ContextTooLong => {
-            (400, invalid, Some("context_length_exceeded"), CONTEXT_TOO_LONG.to_owned())
-        }
-        Refusal::NoKey => (
-            401,
-            invalid,
-            None,
-            "You didn't provide an API key. You need to provide your API key in an Authorization \
-             header using Bearer auth."
-                .to_owned(),
-        ),
-        Refusal::WrongKey => (
-            401,
-            invalid,
-            Some("invalid_api_key"),
-            "Incorrect API key provided. You can find your API key at \
-             https://platform.openai.com/account/api-keys."
-                .to_owned(),
-        ),
-        Refusal::Forbidden => (
-            403,
-            "request_forbidden",
-            Some("unsupported_country_region_territory"),
-            "Country, region, or territory not supported".to_owned(),
-        ),
-        Refusal::UnknownModel => (
-            404,
-            invalid,
-            Some("model_not_found"),
-            format!("The model `{model}` does not exist or you do not have access to it."),
-        ),
-        Refusal::TooLarge => {
-            (413, invalid, Some("request_too_large"), "Request body is too large.".to_owned())
-        }
-        Refusal::RateLimited { .. } => (
-            429,
-            "tokens",
-            Some("rate_limit_exceeded"),
-            format!(
-                "Rate limit reached for {model} in organization org-sim on tokens per min (TPM): \
-                 Limit 30000, Used 29000, Requested 2000. Please try again in 2s."
-            ),
-        ),
-        Refusal::Quota => (
-            429,
-            "insufficient_quota",
-            Some("insufficient_quota"),
-            "You exceeded your current quota, please check your plan and billing details.".to_owned(),
-        ),
-        Refusal::ServerError => (
-            500,
-            "server_error",
-            None,
-            "The server had an error while processing your request. Sorry about that!".to_owned(),
-        ),
-        Refusal::Unavailable => (
-            503,
-            "service_unavailable_error",
-            Some("server_is_overloaded"),
-            "Our servers are currently overloaded. Please try again later.".to_owned(),
-        ),
-        Refusal::Overloaded => (
-            529,
-            "server_error",
-            Some("server_is_overloaded"),
-            "Our servers are currently overloaded. Please try again later.".to_owned(),
-        ),
-    };
-    let error = json!({ "message": message, "type": kind, "param": null, "code": code });
-    Refused { status, body: json!({ "error": error }) }
-}
-
-const CONTEXT_TOO_LONG: &str = "Your input exceeds the context window of this model. Please adjust \
-    your input and try again.";
 
 /// Nobody looks at it, so every response was made at the same second.
 const CREATED_AT: u64 = 1_767_225_600;
