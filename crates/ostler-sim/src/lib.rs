@@ -3,3 +3,4 @@
 //! CLI.
 
 pub mod scripted;
+pub mod model;

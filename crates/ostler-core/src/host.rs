@@ -1,0 +1,125 @@
+//! What all agents of one Ostler share: the outer environment, the folders,
+//! and the tasks that shutdown waits for.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{environment::Variables, memo::MemoStore, run_dir};
+
+/// The surroundings in which agents run. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Host {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: HostConfig,
+    tasks: TaskTracker,
+    shutdown: CancellationToken,
+}
+
+/// What a [`Host`] is made from.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The outer environment, of which agents see only listed names.
+    pub environment: Variables,
+    /// Where memos and locks are kept.
+    pub data_dir: PathBuf,
+    /// Where the turns' private folders are made.
+    pub run_root: PathBuf,
+}
+
+impl HostConfig {
+    /// Takes the environment of this process: `OSTLER_DATA_DIR`, else
+    /// `~/.local/share/ostler`, and the system's folder for temporary files.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place where the library reads it")]
+    pub fn from_process() -> Self {
+        Self::from_environment(std::env::vars_os().collect())
+    }
+
+    /// Takes an environment as given.
+    #[must_use]
+    pub fn from_environment(environment: Variables) -> Self {
+        let get = |name: &str| {
+            environment.get(std::ffi::OsStr::new(name)).filter(|value| !value.is_empty())
+        };
+        let home = || get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+        let data_dir = match (get("OSTLER_DATA_DIR"), get("XDG_DATA_HOME")) {
+            (Some(dir), _) => PathBuf::from(dir),
+            (None, Some(dir)) => Path::new(dir).join("ostler"),
+            (None, None) => home().join(".local/share/ostler"),
+        };
+        let run_root = get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+        Self { environment, data_dir, run_root }
+    }
+}
+
+impl Host {
+    /// Makes a host, and removes what a killed one left in the folder for turns.
+    #[must_use]
+    pub fn new(config: HostConfig) -> Self {
+        run_dir::sweep(&config.run_root);
+        Self {
+            shared: Arc::new(Shared {
+                config,
+                tasks: TaskTracker::new(),
+                shutdown: CancellationToken::new(),
+            }),
+        }
+    }
+
+    /// Returns the outer environment.
+    #[must_use]
+    pub fn environment(&self) -> &Variables {
+        &self.shared.config.environment
+    }
+
+    /// Returns the folder for memos and locks.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.shared.config.data_dir
+    }
+
+    /// Returns the folder in which the turns' private folders are made.
+    #[must_use]
+    pub fn run_root(&self) -> &Path {
+        &self.shared.config.run_root
+    }
+
+    /// Returns the memos of this host's data folder.
+    #[must_use]
+    pub fn memos(&self) -> MemoStore {
+        MemoStore::new(self.data_dir())
+    }
+
+    /// Returns a home of its own for an agent, which lasts, so that sessions can be resumed.
+    #[must_use]
+    pub fn isolated_home(&self, agent: &str) -> PathBuf {
+        self.data_dir().join("homes").join(agent)
+    }
+
+    /// Cancels every turn and waits until all have ended, at most `limit`.
+    ///
+    /// Returns whether all ended in time. What has not is killed by its keeper
+    /// when this process ends.
+    pub async fn shutdown(&self, limit: Duration) -> bool {
+        self.shared.shutdown.cancel();
+        self.shared.tasks.close();
+        tokio::time::timeout(limit, self.shared.tasks.wait()).await.is_ok()
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.shared.tasks
+    }
+
+    pub(crate) fn shutdown_token(&self) -> &CancellationToken {
+        &self.shared.shutdown
+    }
+}

@@ -1,0 +1,65 @@
+//! One user of a session at a time, across processes.
+//!
+//! The agents do not guard their sessions: two turns at once fork or lose the
+//! history. A lock on a file beside the memo does, and the kernel releases it
+//! however its holder dies.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// The right to use a session; given back on drop.
+#[derive(Debug)]
+pub(crate) struct SessionLock {
+    _file: File,
+}
+
+impl SessionLock {
+    /// Takes the lock if nobody has it.
+    pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Waits for the lock. Cancel-safe; the caller sets the time limit.
+    ///
+    /// Polls, because a blocking wait for a file lock could not be given up.
+    pub(crate) async fn take(path: PathBuf) -> io::Result<Self> {
+        let mut pause = Duration::from_millis(5);
+        loop {
+            if let Some(lock) = Self::try_take(&path)? {
+                return Ok(lock);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(100));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_second_waits_until_the_first_is_done() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sessions/claude/x.lock");
+        let first = SessionLock::try_take(&path).unwrap().unwrap();
+        assert!(SessionLock::try_take(&path).unwrap().is_none());
+        let mut second = std::pin::pin!(SessionLock::take(path.clone()));
+        let early = tokio::time::timeout(Duration::from_millis(30), &mut second).await;
+        assert!(early.is_err(), "the lock was given twice");
+        drop(first);
+        second.await.unwrap();
+    }
+}

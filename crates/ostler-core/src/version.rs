@@ -1,0 +1,166 @@
+//! Which version of an agent's program is installed, remembered so that no
+//! turn ever waits for it.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+use crate::{
+    agent::Stdin,
+    event::Stream,
+    host::Host,
+    proc::{self, ProcEvent, Spawn},
+};
+
+/// How long a program may take to say its version.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// What `validate` found out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// The program that would run.
+    pub path: PathBuf,
+    /// Its version, if it could be read.
+    pub version: Option<String>,
+    /// What is not as it should be, though the agent can run.
+    pub warning: Option<String>,
+}
+
+/// A version, valid as long as the file is the same.
+#[derive(Debug, Serialize, Deserialize)]
+struct Known {
+    modified: i64,
+    size: u64,
+    version: String,
+}
+
+type Cache = BTreeMap<String, Known>;
+
+/// Returns the version that a former look at the same file found.
+pub(crate) fn cached(data_dir: &Path, program: &Path) -> Option<String> {
+    let meta = fs::metadata(program).ok()?;
+    let known = load(data_dir).remove(&key(program))?;
+    (known.modified == meta.mtime() && known.size == meta.size()).then_some(known.version)
+}
+
+/// Asks the program for its version, unless it is known.
+pub(crate) async fn read(host: &Host, program: PathBuf) -> Health {
+    if let Some(version) = cached(host.data_dir(), &program) {
+        return Health { path: program, version: Some(version), warning: None };
+    }
+    match timeout(LIMIT, ask(host, &program)).await {
+        Ok(Ok(version)) => {
+            remember(host.data_dir(), &program, &version);
+            Health { path: program, version: Some(version), warning: None }
+        }
+        Ok(Err(why)) => unknown(program, &why),
+        Err(_) => unknown(program, &format!("no answer within {LIMIT:?}")),
+    }
+}
+
+fn unknown(path: PathBuf, why: &str) -> Health {
+    let warning = format!("the version of {} could not be read: {why}", path.display());
+    Health { path, version: None, warning: Some(warning) }
+}
+
+async fn ask(host: &Host, program: &Path) -> Result<String, String> {
+    let named = |name: &str| {
+        let value = host.environment().get(std::ffi::OsStr::new(name))?;
+        Some((OsString::from(name), value.clone()))
+    };
+    let env: Vec<_> = ["PATH", "HOME", "LANG"].into_iter().filter_map(named).collect();
+    let mut proc = proc::spawn(Spawn {
+        program,
+        args: &["--version".into()],
+        env: &env,
+        cwd: Path::new("/"),
+        stdin: Stdin::Null,
+    })
+    .map_err(|error| error.to_string())?;
+    let mut version = None;
+    loop {
+        match proc.next().await {
+            ProcEvent::Line { from: Stream::Stdout, bytes, .. } => {
+                version = version.or_else(|| find_version(&String::from_utf8_lossy(&bytes)));
+            }
+            ProcEvent::Line { from: Stream::Stderr, .. } => {}
+            ProcEvent::Exited { .. } => break,
+        }
+    }
+    version.ok_or_else(|| "`--version` printed none".to_owned())
+}
+
+/// Returns the first word that looks like a version: `2.1.325 (Claude Code)`, `codex-cli 0.166.0`.
+fn find_version(line: &str) -> Option<String> {
+    line.split_whitespace()
+        .map(|word| word.trim_start_matches('v'))
+        .find(|word| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit()))
+        .map(str::to_owned)
+}
+
+fn key(program: &Path) -> String {
+    program.to_string_lossy().into_owned()
+}
+
+fn file(data_dir: &Path) -> PathBuf {
+    data_dir.join("versions.json")
+}
+
+fn load(data_dir: &Path) -> Cache {
+    let text = fs::read(file(data_dir)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Writes a version down. A cache that cannot be written is only slower.
+fn remember(data_dir: &Path, program: &Path, version: &str) {
+    let Ok(meta) = fs::metadata(program) else { return };
+    let mut cache = load(data_dir);
+    let known =
+        Known { modified: meta.mtime(), size: meta.size(), version: version.to_owned() };
+    cache.insert(key(program), known);
+    let Ok(text) = serde_json::to_vec_pretty(&cache) else { return };
+    let path = file(data_dir);
+    let temporary = path.with_extension(format!("{}.tmp", uuid::Uuid::now_v7().simple()));
+    let written = fs::create_dir_all(data_dir)
+        .and_then(|()| fs::write(&temporary, text))
+        .and_then(|()| fs::rename(&temporary, &path));
+    if written.is_err() {
+        fs::remove_file(&temporary).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_found_in_what_the_programs_print() {
+        for (line, version) in [
+            ("2.1.325 (Claude Code)", Some("2.1.325")),
+            ("codex-cli 0.166.0", Some("0.166.0")),
+            ("v1.5.0", Some("1.5.0")),
+            ("no version here.", None),
+        ] {
+            assert_eq!(find_version(line).as_deref(), version, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_changed_file_is_asked_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("agent");
+        fs::write(&program, "one").unwrap();
+        remember(dir.path(), &program, "1.0.0");
+        assert_eq!(cached(dir.path(), &program).as_deref(), Some("1.0.0"));
+        fs::write(&program, "three").unwrap();
+        assert_eq!(cached(dir.path(), &program), None);
+    }
+}

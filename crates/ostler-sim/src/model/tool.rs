@@ -1,0 +1,218 @@
+//! The CLIs' own tools: which one runs a command or writes a file, and how it
+//! wants to be called.
+//!
+//! The tables are in order of preference; the first tool that the request
+//! offers is taken.
+
+use serde_json::{Value, json};
+
+use super::reply::{ToolCall, ToolInput};
+
+/// What the model wants done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Task<'a> {
+    Shell(&'a str),
+    Write { path: &'a str, content: &'a str },
+}
+
+/// Returns the call that does `task` with the tools on offer, if one can.
+pub(crate) fn call(offered: &[String], task: Task<'_>) -> Option<ToolCall> {
+    match task {
+        Task::Shell(command) => {
+            let shell = SHELLS
+                .iter()
+                .find(|shell| is_offered(offered, shell.tool))?;
+            Some(ToolCall {
+                name: shell.tool.to_owned(),
+                input: (shell.input)(command),
+            })
+        }
+        Task::Write { path, content } => {
+            let writer = WRITERS
+                .iter()
+                .find(|writer| is_offered(offered, writer.tool))?;
+            Some(ToolCall {
+                name: writer.tool.to_owned(),
+                input: (writer.input)(path, content),
+            })
+        }
+    }
+}
+
+/// Returns the call that waits on, when `result` says that a command still runs.
+pub(crate) fn wait_on(result: &str) -> Option<ToolCall> {
+    RUNNING.iter().find_map(|running| {
+        let (_, rest) = result.split_once(running.mark)?;
+        let id = rest.split_whitespace().next()?;
+        Some(ToolCall {
+            name: running.tool.to_owned(),
+            input: ToolInput::Json((running.input)(id)),
+        })
+    })
+}
+
+/// Returns a call of a tool that no CLI has.
+pub(crate) fn unknown() -> ToolCall {
+    ToolCall {
+        name: "no_such_tool".to_owned(),
+        input: ToolInput::Json(json!({})),
+    }
+}
+
+fn is_offered(offered: &[String], tool: &str) -> bool {
+    offered.iter().any(|name| name == tool)
+}
+
+struct Shell {
+    tool: &'static str,
+    input: fn(&str) -> ToolInput,
+}
+
+const SHELLS: &[Shell] = &[
+    // Claude. Without the longest time limit it would end a command after two
+    // minutes.
+    Shell {
+        tool: "Bash",
+        input: |command| {
+            ToolInput::Json(json!({
+                "command": command,
+                "description": "Simulated command",
+                "timeout": 600_000,
+            }))
+        },
+    },
+    // Codex with a classic model. Without the longest yield time a command of
+    // more than ten seconds would come back as a running session.
+    Shell {
+        tool: "exec_command",
+        input: |command| ToolInput::Json(json!({ "cmd": command, "yield_time_ms": YIELD_MS })),
+    },
+    // Codex with a code-mode model: one tool that runs JavaScript.
+    Shell {
+        tool: "exec",
+        input: |command| {
+            let arguments = json!({ "cmd": command, "yield_time_ms": YIELD_MS });
+            ToolInput::Text(format!(
+                "let run = await tools.exec_command({arguments});\n\
+                 let output = run.output;\n\
+                 while (run.session_id != null) {{\n\
+                 \x20 run = await tools.write_stdin({{session_id: run.session_id, yield_time_ms: {YIELD_MS}}});\n\
+                 \x20 output += run.output;\n\
+                 }}\n\
+                 text(output + `exit code ${{run.exit_code}}`);\n"
+            ))
+        },
+    },
+];
+
+struct Writer {
+    tool: &'static str,
+    input: fn(&str, &str) -> ToolInput,
+}
+
+const WRITERS: &[Writer] = &[
+    // Claude
+    Writer {
+        tool: "Write",
+        input: |path, content| ToolInput::Json(json!({ "file_path": path, "content": content })),
+    },
+    // Codex with a classic model
+    Writer {
+        tool: "apply_patch",
+        input: |path, content| ToolInput::Text(patch(path, content)),
+    },
+    // Codex with a code-mode model
+    Writer {
+        tool: "exec",
+        input: |path, content| {
+            let patch = Value::String(patch(path, content));
+            ToolInput::Text(format!("text(await tools.apply_patch({patch}));\n"))
+        },
+    },
+];
+
+struct Running {
+    mark: &'static str,
+    tool: &'static str,
+    input: fn(&str) -> Value,
+}
+
+const RUNNING: &[Running] = &[
+    Running {
+        mark: "Process running with session ID ",
+        tool: "write_stdin",
+        input: |id| json!({ "session_id": id.parse::<u64>().ok(), "yield_time_ms": YIELD_MS }),
+    },
+    Running {
+        mark: "Script running with cell ID ",
+        tool: "wait",
+        input: |id| json!({ "cell_id": id, "yield_time_ms": YIELD_MS }),
+    },
+];
+
+/// The longest time that Codex waits for a command before it hands control back.
+const YIELD_MS: u64 = 30_000;
+
+fn patch(path: &str, content: &str) -> String {
+    let lines: String = content.lines().map(|line| format!("+{line}\n")).collect();
+    format!("*** Begin Patch\n*** Add File: {path}\n{lines}*** End Patch\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn each_cli_gets_its_own_shell_tool() {
+        let shell = |names| call(&offered(names), Task::Shell("echo 'hi'"));
+        let claude = shell(&["Agent", "Bash", "Write"]).expect("a call");
+        assert_eq!(claude.name, "Bash");
+        let codex = shell(&["exec_command", "apply_patch"]).expect("a call");
+        assert_eq!(
+            codex.input,
+            ToolInput::Json(json!({ "cmd": "echo 'hi'", "yield_time_ms": 30_000 }))
+        );
+        let code_mode = shell(&["exec", "wait"]).expect("a call");
+        let ToolInput::Text(script) = code_mode.input else {
+            panic!("JavaScript is text")
+        };
+        assert!(
+            script.contains(r#"tools.exec_command({"cmd":"echo 'hi'""#),
+            "{script}"
+        );
+        assert_eq!(shell(&["Read"]), None);
+    }
+
+    #[test]
+    fn a_command_that_still_runs_is_waited_for() {
+        let call = wait_on("Wall time: 30\nProcess running with session ID 417\nOutput:\n");
+        let call = call.expect("a call");
+        assert_eq!(call.name, "write_stdin");
+        assert_eq!(
+            call.input,
+            ToolInput::Json(json!({ "session_id": 417, "yield_time_ms": 30_000 }))
+        );
+        assert_eq!(wait_on("Process exited with code 0\n"), None);
+    }
+
+    #[test]
+    fn a_patch_adds_every_line() {
+        let call = call(
+            &offered(&["apply_patch"]),
+            Task::Write {
+                path: "a.txt",
+                content: "one\ntwo\n",
+            },
+        );
+        assert_eq!(
+            call.expect("a call").input,
+            ToolInput::Text(
+                "*** Begin Patch\n*** Add File: a.txt\n+one\n+two\n*** End Patch\n".to_owned()
+            )
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! The command line: one file a command.
+
+mod demo;
+mod plan;
+mod prompt;
+mod render;
+mod run;
+mod sim;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::{config::Settings, ui::Ui};
+
+/// Coding agents behind one interface.
+#[derive(Debug, Parser)]
+#[command(name = "ostler", version, about, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run one prompt and print the answer
+    Run(Box<run::RunArgs>),
+    /// Tour the agents against a simulated model; needs no key and nothing installed
+    Demo(demo::DemoArgs),
+    /// Start the simulated model and print what each CLI needs to reach it
+    Sim(sim::SimArgs),
+    /// Play a coding agent from a script
+    #[command(hide = true, disable_help_flag = true)]
+    Scripted {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+}
+
+/// The exit codes of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Answered = 0,
+    Failed = 1,
+    Usage = 2,
+    NotRunnable = 3,
+    TimedOut = 124,
+    Cancelled = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Reads the command line and does what it says.
+pub(crate) fn main() -> ExitCode {
+    // The scripted agent is a baseline of the benchmarks, and plays CLIs whose
+    // arguments must not be read as ours: nothing else happens before it.
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|word| word == "scripted") {
+        return ostler_sim::scripted::main(args);
+    }
+    let cli = Cli::parse();
+    let mut ui = Ui::default();
+    let settings = match Settings::from_process() {
+        Ok(settings) => settings,
+        Err(error) => {
+            ui.notice(&format!("ostler: {error}"));
+            return Exit::Usage.into();
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            ui.notice(&format!("ostler: could not start: {error}"));
+            return Exit::Failed.into();
+        }
+    };
+    let exit = runtime.block_on(async {
+        match cli.command {
+            Command::Run(args) => run::run(*args, settings, &mut ui).await,
+            Command::Demo(args) => demo::run(args, settings, &mut ui).await,
+            Command::Sim(args) => sim::run(args, &mut ui).await,
+            Command::Scripted { .. } => Exit::Usage,
+        }
+    });
+    runtime.shutdown_background();
+    exit.into()
+}

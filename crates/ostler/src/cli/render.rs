@@ -1,0 +1,177 @@
+//! How a turn is shown: as text for people, or as JSON for programs.
+
+use std::io;
+
+use ostler_core::{
+    event::{Event, EventBody, Mode, Status, StopReason, TurnReport, Usage},
+    failure::{Failure, FailureKind},
+};
+
+use super::run::OutputArg;
+use crate::ui::Ui;
+
+/// Shows the events of one turn.
+pub(crate) struct Renderer<'a> {
+    output: OutputArg,
+    ui: &'a mut Ui,
+    /// The block of text that is being streamed.
+    block: Option<String>,
+}
+
+impl<'a> Renderer<'a> {
+    pub(crate) fn new(output: OutputArg, ui: &'a mut Ui) -> Self {
+        Self { output, ui, block: None }
+    }
+
+    /// Shows a notice on standard error, whatever the output is.
+    pub(crate) fn notice(&mut self, text: &str) {
+        self.ui.notice(text);
+    }
+
+    /// Shows an event.
+    pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
+        match self.output {
+            OutputArg::StreamJson => self.ui.line(&to_json(event)),
+            OutputArg::Json => match &event.body {
+                EventBody::Complete(report) => self.ui.line(&to_json(report)),
+                _ => Ok(()),
+            },
+            OutputArg::Text if self.ui.is_terminal() => self.stream(event),
+            OutputArg::Text => self.once(event),
+        }
+    }
+
+    /// Tells that nothing could be started, as the last word of this program.
+    pub(crate) fn not_started(&mut self, agent: &str, message: &str) {
+        let report = not_started(agent, message);
+        let shown = match self.output {
+            OutputArg::Text => {
+                self.ui.notice(&format!("ostler: {message}"));
+                Ok(())
+            }
+            OutputArg::Json => self.ui.line(&to_json(&report)),
+            OutputArg::StreamJson => {
+                let turn = ostler_core::event::TurnId::new();
+                let at = jiff::Timestamp::now();
+                let bodies = report.error.clone().map(EventBody::Error).into_iter();
+                let bodies = bodies.chain([EventBody::Complete(Box::new(report))]);
+                bodies.zip(1..).try_for_each(|(body, seq)| {
+                    let event = Event { seq, at, turn: turn.clone(), parent: None, body };
+                    self.ui.line(&to_json(&event))
+                })
+            }
+        };
+        if let Err(error) = shown {
+            self.ui.notice(&format!("ostler: {message} (and could not print: {error})"));
+        }
+    }
+
+    /// Off a terminal: the answer at the end, nothing but it.
+    fn once(&mut self, event: &Event) -> io::Result<()> {
+        match &event.body {
+            EventBody::Complete(report) => match &report.error {
+                None => {
+                    self.ui.write(report.response_text.as_deref().unwrap_or_default())?;
+                    self.ui.end_line()
+                }
+                Some(failure) => {
+                    self.failure(failure);
+                    Ok(())
+                }
+            },
+            EventBody::Status(Status::Warning { text }) => {
+                self.ui.notice(&format!("ostler: warning: {text}"));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// On a terminal: the answer as it comes, and what happens around it on standard error.
+    fn stream(&mut self, event: &Event) -> io::Result<()> {
+        match &event.body {
+            EventBody::Output { text, block } if event.parent.is_none() => {
+                if self.block.as_ref().is_some_and(|open| open != block) {
+                    self.ui.end_line()?;
+                }
+                self.block = Some(block.clone());
+                self.ui.write(text)?;
+            }
+            EventBody::ToolUse { tool, title, .. } => {
+                self.ui.notice(&format!("  → {tool}: {}", one_line(title)));
+            }
+            EventBody::ToolResult(result) if result.is_error => {
+                self.ui.notice(&format!("  ✗ {}: {}", result.tool, one_line(&result.output)));
+            }
+            EventBody::Status(status) => self.status(status),
+            EventBody::Complete(report) => {
+                self.ui.end_line()?;
+                match &report.error {
+                    Some(failure) => self.failure(failure),
+                    // An agent that does not stream, or whose answer came as no event.
+                    None if self.block.is_none() => {
+                        self.ui.write(report.response_text.as_deref().unwrap_or_default())?;
+                        self.ui.end_line()?;
+                    }
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn status(&mut self, status: &Status) {
+        let line = match status {
+            Status::Warning { text } => format!("ostler: warning: {text}"),
+            Status::Retry { text, .. } => format!("  … trying again: {}", one_line(text)),
+            Status::Queued { text } => format!("  … {text}"),
+            Status::Retracted { .. } => "  … the text above was withdrawn".to_owned(),
+            _ => return,
+        };
+        self.ui.notice(&line);
+    }
+
+    fn failure(&mut self, failure: &Failure) {
+        let text = failure.response_text();
+        self.ui.notice(&format!("ostler: {text}"));
+        if failure.message != text && !text.contains(failure.message.as_str()) {
+            self.ui.notice(&format!("  {} ({})", failure.message, failure.kind.code()));
+        }
+    }
+}
+
+/// Makes the object of a turn that never was.
+fn not_started(agent: &str, message: &str) -> TurnReport {
+    TurnReport {
+        agent: ostler_core::agent::AgentName::new(agent),
+        session_id: None,
+        response_text: Some(message.to_owned()),
+        error: Some(Failure::new(FailureKind::SpawnFailed, message)),
+        exit_code: None,
+        duration_ms: 0,
+        model: None,
+        stop_reason: Some(StopReason::Error),
+        mode: Mode::OneShot,
+        usage: Usage::default(),
+        truncated: false,
+        memo: None,
+        meta: serde_json::Map::new(),
+    }
+}
+
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| {
+        serde_json::json!({ "type": "error", "kind": "internal", "message": error.to_string() })
+            .to_string()
+    })
+}
+
+/// Returns the start of a text, on one line.
+fn one_line(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(120) {
+        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
+        None => line,
+    }
+}
