@@ -1,0 +1,344 @@
+//! Processes: the only place that starts them.
+//!
+//! A [`Proc`] is an agent's process with everything it starts. Its output comes
+//! as lines, its end comes last: after [`ProcEvent::Exited`] no process of the
+//! tree is left, tools in sessions of their own included, and what they printed
+//! has been read. Dropping a `Proc` ends the tree, and on Linux so does
+//! whatever ends Ostler, SIGKILL included; see `proc/keeper.rs` for how.
+//!
+//! There are no tasks and no threads: all reading and writing happens inside of
+//! [`Proc::next`]. Whoever does not call it pauses the process, which is the
+//! back-pressure. What the lines mean, how long to wait and when to stop are
+//! decisions of the driver.
+
+mod error;
+mod image;
+
+#[cfg(target_os = "linux")]
+mod descendants;
+#[cfg(target_os = "linux")]
+mod keeper;
+#[cfg(target_os = "linux")]
+use keeper as tree;
+
+#[cfg(not(target_os = "linux"))]
+mod group;
+#[cfg(not(target_os = "linux"))]
+use group as tree;
+
+use std::{
+    ffi::OsString,
+    fmt, future, io, mem,
+    os::unix::process::ExitStatusExt,
+    path::{Path, absolute},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    time::{Instant, sleep_until},
+};
+
+pub use self::error::SpawnError;
+use self::{image::Image, tree::Tree};
+use crate::{
+    agent::{Signal, Stdin},
+    event::Stream,
+    lines::{Line, Lines},
+};
+
+/// How much is read at once. Two of these live as long as the process.
+const READ_SIZE: usize = 16 * 1024;
+
+/// How long a pipe that somebody outside the tree holds open is waited for.
+const LEAK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How much is read after the end: two full pipes of the largest usual size.
+/// More than that is not from the tree.
+const LEAK_BYTES: usize = 2 * 1024 * 1024;
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct Spawn<'a> {
+    /// The path of the program. PATH is not searched.
+    pub program: &'a Path,
+    /// Its arguments, without its own name.
+    pub args: &'a [OsString],
+    /// Its whole environment.
+    pub env: &'a [(OsString, OsString)],
+    /// Where it runs.
+    pub cwd: &'a Path,
+    /// What it reads.
+    pub stdin: Stdin,
+}
+
+/// What a process did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcEvent {
+    /// It printed a line.
+    Line {
+        /// Where.
+        from: Stream,
+        /// The line without its end, or the start of one that was too long.
+        bytes: Vec<u8>,
+        /// Whether the line was too long to keep.
+        cut: bool,
+    },
+    /// It is gone with everything it started, and its output has been read.
+    Exited {
+        /// The exit code, unless a signal ended it.
+        code: Option<i32>,
+        /// The signal that ended it.
+        signal: Option<i32>,
+    },
+}
+
+/// A process with everything it starts.
+pub struct Proc {
+    // Dropped first, so that the tree ends before the child is given up.
+    tree: Option<Tree>,
+    child: Child,
+    pid: u32,
+    stdin: Option<Feed>,
+    stdout: Output<ChildStdout>,
+    stderr: Output<ChildStderr>,
+    end: Option<End>,
+}
+
+/// Starts a process.
+///
+/// Blocks for about a millisecond, until the program is executed.
+///
+/// # Errors
+/// When the program or the directory cannot be used, or the system refuses.
+///
+/// # Panics
+/// Outside of a tokio runtime with I/O and time.
+pub fn spawn(mut spawn: Spawn<'_>) -> Result<Proc, SpawnError> {
+    // A bare name would mean a file of the working directory, and that can be
+    // a stranger's repository.
+    if spawn.program.parent() == Some(Path::new("")) {
+        return Err(SpawnError::not_found(spawn.program));
+    }
+    let stdin = mem::take(&mut spawn.stdin);
+    start(&spawn, stdin).map_err(|source| SpawnError::new(&spawn, source))
+}
+
+fn start(spawn: &Spawn<'_>, stdin: Stdin) -> io::Result<Proc> {
+    // Made absolute because the child changes its directory first.
+    let program = absolute(spawn.program)?;
+    let image = Image::new(&program, spawn.args, spawn.env)?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that starts processes"
+    )]
+    let mut command = Command::new(&program);
+    command
+        .current_dir(spawn.cwd)
+        .stdin(match stdin {
+            Stdin::Null => Stdio::null(),
+            Stdin::Bytes(_) => Stdio::piped(),
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let (mut child, tree) = tree::spawn(command, image)?;
+    Ok(Proc {
+        pid: child.id().unwrap_or(0),
+        stdin: Feed::new(child.stdin.take(), stdin),
+        stdout: Output::new(child.stdout.take()),
+        stderr: Output::new(child.stderr.take()),
+        tree: Some(tree),
+        child,
+        end: None,
+    })
+}
+
+impl Proc {
+    /// Waits for the next thing the process does; forever `Exited` after its end.
+    ///
+    /// Cancel-safe: nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> ProcEvent {
+        loop {
+            if let Some(Line { bytes, cut }) = self.stdout.take_line() {
+                let from = Stream::Stdout;
+                return ProcEvent::Line { from, bytes, cut };
+            }
+            if let Some(Line { bytes, cut }) = self.stderr.take_line() {
+                let from = Stream::Stderr;
+                return ProcEvent::Line { from, bytes, cut };
+            }
+            match &self.end {
+                None => self.live().await,
+                Some(end) if self.stdout.pipe.is_none() && self.stderr.pipe.is_none() => {
+                    let (code, signal) = (end.code, end.signal);
+                    return ProcEvent::Exited { code, signal };
+                }
+                Some(_) => self.drain().await,
+            }
+        }
+    }
+
+    /// Sends a signal to the agent's process, not to those that it started.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(tree) = &self.tree {
+            tree.signal(signal.number());
+        }
+    }
+
+    /// Kills the process and everything it started. `Exited` still follows.
+    pub fn kill(&mut self) {
+        self.tree = None;
+    }
+
+    /// Returns the id of the process that stands for the tree: on Linux its keeper.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Moves some bytes, or notices the end. Cancel-safe, for all its arms are.
+    async fn live(&mut self) {
+        let ended = tokio::select! {
+            _ = self.stdout.read() => return,
+            _ = self.stderr.read() => return,
+            () = Feed::write(&mut self.stdin) => return,
+            ended = self.child.wait() => ended,
+        };
+        self.stdin = None;
+        self.tree = None;
+        self.end = Some(End::new(ended.ok()));
+    }
+
+    /// Reads what the dead have left in the pipes. Cancel-safe, for all its arms are.
+    ///
+    /// The timeout comes last: it must not hide output that is there.
+    async fn drain(&mut self) {
+        let Some(end) = &mut self.end else {
+            return;
+        };
+        let n_read = tokio::select! {
+            biased;
+            n_read = self.stdout.read() => n_read,
+            n_read = self.stderr.read() => n_read,
+            () = sleep_until(end.patience) => usize::MAX,
+        };
+        end.n_drained = end.n_drained.saturating_add(n_read);
+        if end.n_drained > LEAK_BYTES {
+            self.stdout.pipe = None;
+            self.stderr.pipe = None;
+        }
+    }
+}
+
+impl fmt::Debug for Proc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proc")
+            .field("pid", &self.pid)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the process ended, and how long its pipes are still read.
+struct End {
+    code: Option<i32>,
+    signal: Option<i32>,
+    patience: Instant,
+    n_drained: usize,
+}
+
+impl End {
+    fn new(status: Option<ExitStatus>) -> Self {
+        Self {
+            code: status.and_then(|status| status.code()),
+            signal: status.and_then(|status| status.signal()),
+            patience: Instant::now() + LEAK_TIMEOUT,
+            n_drained: 0,
+        }
+    }
+}
+
+/// One of the process's output streams.
+struct Output<R> {
+    pipe: Option<R>,
+    chunk: Vec<u8>,
+    n_taken: usize,
+    lines: Lines,
+}
+
+impl<R: AsyncRead + Unpin> Output<R> {
+    fn new(pipe: Option<R>) -> Self {
+        Self {
+            pipe,
+            chunk: Vec::new(),
+            n_taken: 0,
+            lines: Lines::default(),
+        }
+    }
+
+    /// Returns the next line of what was read; afterwards there is nothing left.
+    fn take_line(&mut self) -> Option<Line> {
+        let mut rest = self.chunk.get(self.n_taken..).unwrap_or_default();
+        let line = self.lines.take(&mut rest);
+        self.n_taken = self.chunk.len().saturating_sub(rest.len());
+        match (line, &self.pipe) {
+            (None, None) => self.lines.finish(),
+            (line, _) => line,
+        }
+    }
+
+    /// Reads the next chunk, once the last one is used up. A closed stream waits
+    /// forever. Cancel-safe, for a single read is.
+    async fn read(&mut self) -> usize {
+        let Some(pipe) = &mut self.pipe else {
+            return future::pending().await;
+        };
+        self.chunk.clear();
+        self.chunk.reserve(READ_SIZE);
+        self.n_taken = 0;
+        match pipe.read_buf(&mut self.chunk).await {
+            Ok(n_read) if n_read > 0 => n_read,
+            // There is nothing to be had from a broken pipe either.
+            Ok(_) | Err(_) => {
+                self.pipe = None;
+                0
+            }
+        }
+    }
+}
+
+/// What is still to be written to the process.
+struct Feed {
+    pipe: ChildStdin,
+    bytes: Vec<u8>,
+    n_written: usize,
+}
+
+impl Feed {
+    fn new(pipe: Option<ChildStdin>, stdin: Stdin) -> Option<Self> {
+        match (pipe, stdin) {
+            (Some(pipe), Stdin::Bytes(bytes)) if !bytes.is_empty() => Some(Self {
+                pipe,
+                bytes,
+                n_written: 0,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Writes some bytes, and closes the pipe after the last. Without a feed it
+    /// waits forever. Cancel-safe, for a single write is.
+    async fn write(feed: &mut Option<Self>) {
+        let Some(open) = feed else {
+            return future::pending().await;
+        };
+        let rest = open.bytes.get(open.n_written..).unwrap_or_default();
+        match open.pipe.write(rest).await {
+            Ok(n_written) if n_written < rest.len() => open.n_written += n_written,
+            // Everything is written, or the process does not want to read more,
+            // which is its own business.
+            Ok(_) | Err(_) => *feed = None,
+        }
+    }
+}
