@@ -146,9 +146,9 @@ fn become_leader(keeper: pid_t) {
         if libc::getppid() != keeper {
             libc::_exit(1);
         }
-        // The host's own descriptors are closed by now when the program runs,
-        // but not those that the host was given by whoever started it. Kernels
-        // before 5.11 refuse, and those few are passed on.
+        // The host opens its descriptors so that executing closes them, but
+        // those it was given by whoever started it would be passed on. Kernels
+        // before 5.11 refuse this, and there they are.
         libc::syscall(
             libc::SYS_close_range,
             3 as c_ulong,
