@@ -7,6 +7,7 @@
 
 pub mod claude;
 pub mod codex;
+mod document;
 #[cfg(test)]
 pub(crate) mod play;
 
@@ -30,7 +31,7 @@ use crate::{
 };
 
 /// The built-in agents, in the order in which they are listed.
-pub static AGENTS: &[&AgentSpec] = &[];
+pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC];
 
 /// Finds a built-in agent by its exact name.
 #[must_use]

@@ -1,0 +1,288 @@
+//! Makes Claude's command line. Pure: nothing is read, written or started here.
+//!
+//! There are two forms. The usual one talks JSON lines both ways: the prompt
+//! goes in as one message on standard input, where nothing can mistake it for
+//! an option, and everything that happens comes out as it happens. The plain
+//! one is the literal line that existing deployments rely on.
+
+use std::{ffi::OsString, path::Path};
+
+use serde_json::json;
+
+use crate::{
+    agent::{CommandLine, Launch, LaunchError, Stdin},
+    request::{Format, Options, Permissions, ProjectSettings, PromptCommands, Thinking},
+};
+
+/// What an argument may measure. Linux takes 128 KiB in one argument at most.
+const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
+
+/// The limit of model calls in the literal line when none was asked for.
+const DEFAULT_MAX_TURNS: u32 = 25;
+
+/// The tools that look but do not touch. They stay inside the working directory:
+/// reading elsewhere needs an approval, which nobody gives.
+const READ_ONLY_TOOLS: [&str; 3] = ["Read", "Grep", "Glob"];
+
+/// The variables that every run gets; one that the operator names wins.
+const ENV: &[(&str, &str)] = &[
+    // Alone it stops every foreign connection; the next three say so piece by
+    // piece for versions that do not know it.
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ("DISABLE_AUTOUPDATER", "1"),
+    ("DISABLE_ERROR_REPORTING", "1"),
+    ("DISABLE_TELEMETRY", "1"),
+    // Retries wait 0.5, 1, 2, 4, 8, … s, each with up to a quarter more. Three
+    // of them: 0.5 + 1 + 2 = 3.5 s, 4.4 s at most, and twice that when a broken
+    // stream falls back to a plain request with retries of its own. Four could
+    // take 2 × 9.4 s, too near to the 20 s within which an error must surface.
+    ("CLAUDE_CODE_MAX_RETRIES", "3"),
+    // A background task keeps a one-shot process alive after its answer.
+    ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
+    // Failures at the start are told in the output format too.
+    ("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", "1"),
+];
+
+/// Makes the command line of a one-shot turn.
+pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
+    let options = launch.options;
+    let mut line = match options.format {
+        Format::StreamJson => streaming(launch),
+        Format::Json => plain(launch, "json"),
+        Format::Text => plain(launch, "text"),
+    };
+    line.env = environment(options);
+    if options.permissions == Permissions::Ask {
+        let text = "nobody can be asked in a one-shot turn; running read-only";
+        line.warnings.push(text.to_owned());
+    }
+    Ok(line)
+}
+
+fn streaming(launch: &Launch<'_>) -> CommandLine {
+    let options = launch.options;
+    let mut line = CommandLine::default();
+    let args = &mut line.args;
+    push(args, ["-p", "--input-format", "stream-json"]);
+    push(args, ["--output-format", "stream-json", "--verbose"]);
+    push(args, ["--include-partial-messages"]);
+    if options.permissions == Permissions::Bypass {
+        push(args, ["--dangerously-skip-permissions"]);
+    }
+    if options.system_prompt.is_some() {
+        add_system_prompt(launch, &mut line);
+    }
+    if let Some(max_turns) = options.max_turns {
+        push(&mut line.args, ["--max-turns", &max_turns.to_string()]);
+    }
+    add_common(launch, &mut line);
+    line.stdin = Stdin::Bytes(user_message(launch));
+    line
+}
+
+/// The literal line: `-p <prompt> --output-format json …`.
+fn plain(launch: &Launch<'_>, format: &str) -> CommandLine {
+    let options = launch.options;
+    let mut line = CommandLine::default();
+    push(&mut line.args, ["-p"]);
+    // Directly after `-p` no flag with several values can swallow the prompt.
+    let literal = options.format == Format::Json;
+    if literal && is_safe_argument(launch.prompt) {
+        push(&mut line.args, [launch.prompt]);
+    } else {
+        line.stdin = Stdin::Bytes(plain_input(launch));
+    }
+    push(&mut line.args, ["--output-format", format]);
+    if options.permissions == Permissions::Bypass {
+        push(&mut line.args, ["--dangerously-skip-permissions"]);
+    }
+    if literal || options.system_prompt.is_some() {
+        add_system_prompt(launch, &mut line);
+    }
+    let max_turns = options.max_turns.or(literal.then_some(DEFAULT_MAX_TURNS));
+    if let Some(max_turns) = max_turns {
+        push(&mut line.args, ["--max-turns", &max_turns.to_string()]);
+    }
+    add_common(launch, &mut line);
+    line
+}
+
+/// Adds what both forms end with: tools, model, thinking, isolation, the
+/// operator's own arguments, the session.
+fn add_common(launch: &Launch<'_>, line: &mut CommandLine) {
+    let options = launch.options;
+    add_tools(options, line);
+    let args = &mut line.args;
+    if let Some(model) = &options.model {
+        push(args, ["--model", model]);
+    }
+    match options.thinking {
+        None => {}
+        Some(Thinking::Off) => push(args, ["--thinking", "disabled"]),
+        Some(Thinking::Minimal | Thinking::Low) => push(args, ["--effort", "low"]),
+        Some(Thinking::Medium) => push(args, ["--effort", "medium"]),
+        Some(Thinking::High) => push(args, ["--effort", "high"]),
+    }
+    // Settings in a repository start programs and can send the API key
+    // elsewhere. The literal line has no flags against that; with every
+    // permission granted the repository's code runs anyway.
+    let literal = options.format == Format::Json && options.permissions == Permissions::Bypass;
+    if options.project_settings == ProjectSettings::Ignored && !literal {
+        push(args, ["--setting-sources", "user", "--strict-mcp-config"]);
+    }
+    push(args, &options.extra_args);
+    if let Some(memo) = launch.open.memo() {
+        push(args, ["--resume", &memo.id]);
+    }
+}
+
+/// Restricts the tools. `--allowedTools` alone would only approve them.
+fn add_tools(options: &Options, line: &mut CommandLine) {
+    let read_only = options.permissions != Permissions::Bypass;
+    let Some(asked) = &options.allowed_tools else {
+        if read_only {
+            push(&mut line.args, ["--tools", &READ_ONLY_TOOLS.join(",")]);
+        }
+        return;
+    };
+    let (allowed, refused): (Vec<&str>, Vec<&str>) = asked
+        .iter()
+        .map(String::as_str)
+        .partition(|rule| !read_only || READ_ONLY_TOOLS.contains(&tool_name(rule)));
+    if !refused.is_empty() {
+        let text = format!(
+            "not allowed, because the turn is read-only: {}",
+            refused.join(", ")
+        );
+        line.warnings.push(text);
+    }
+    for rule in &allowed {
+        push(&mut line.args, ["--allowedTools", rule]);
+    }
+    // A rule such as `Bash(git:*)` is no tool name and would remove the tool.
+    let mut names: Vec<&str> = allowed.iter().map(|rule| tool_name(rule)).collect();
+    names.dedup();
+    push(&mut line.args, ["--tools", &names.join(",")]);
+    if let Some(rule) = allowed.iter().find(|rule| tool_name(rule) != **rule)
+        && !read_only
+    {
+        line.warnings.push(format!(
+            "{rule}: permissions are bypassed, so the whole tool is allowed"
+        ));
+    }
+}
+
+fn tool_name(rule: &str) -> &str {
+    rule.split_once('(').map_or(rule, |(name, _)| name)
+}
+
+/// Adds the system prompt as a file, which is empty when there is none.
+fn add_system_prompt(launch: &Launch<'_>, line: &mut CommandLine) {
+    let path = launch.run_dir.join("system-prompt.md");
+    push(
+        &mut line.args,
+        [Path::new("--append-system-prompt-file"), &path],
+    );
+    let text = launch.options.system_prompt.as_deref();
+    line.files
+        .push((path, text.unwrap_or_default().as_bytes().to_vec()));
+    if text.is_none() || launch.open.memo().is_none() {
+        return;
+    }
+    match system_prompt_snapshot(launch) {
+        Snapshot::None => {}
+        Snapshot::CanBeOff => push(&mut line.args, ["--system-prompt-snapshot", "off"]),
+        Snapshot::Unknown => line.warnings.push(
+            "this version of the CLI may keep the system prompt of the session's first turn"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Whether the CLI records the system prompt of a session's first turn and
+/// ignores any later one.
+enum Snapshot {
+    /// It does not, and does not know the flag.
+    None,
+    /// It does, and can be told not to.
+    CanBeOff,
+    /// Nobody looked.
+    Unknown,
+}
+
+fn system_prompt_snapshot(launch: &Launch<'_>) -> Snapshot {
+    let remembered = launch.open.memo().and_then(|memo| memo.version.as_deref());
+    match launch.version.or(remembered).and_then(parse_version) {
+        Some(version) if version >= [2, 1, 325] => Snapshot::CanBeOff,
+        Some(version) if version <= [2, 1, 197] => Snapshot::None,
+        Some(_) | None => Snapshot::Unknown,
+    }
+}
+
+/// Reads the first three numbers of `2.1.325 (Claude Code)`.
+fn parse_version(text: &str) -> Option<[u32; 3]> {
+    let word = text
+        .split_whitespace()
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let mut numbers = word
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse().ok());
+    let mut next = || numbers.next().flatten();
+    Some([next()?, next()?, next()?])
+}
+
+/// The prompt as the one line of input. The CLI reads a leading slash as a
+/// command of its own; a message marked as composed by a client is only text.
+/// The mark also leaves out context that the CLI attaches, so only those
+/// prompts carry it that need it.
+fn user_message(launch: &Launch<'_>) -> Vec<u8> {
+    let mut message = json!({
+        "type": "user",
+        "message": {"role": "user", "content": launch.prompt},
+        "parent_tool_use_id": null,
+    });
+    if let (true, Some(fields)) = (is_slash_command(launch), message.as_object_mut()) {
+        fields.insert("client_composed".to_owned(), json!(true));
+    }
+    format!("{message}\n").into_bytes()
+}
+
+/// The prompt as plain text. There is no mark here, but a line break before the
+/// slash keeps it from being a command; the model sees that line break.
+fn plain_input(launch: &Launch<'_>) -> Vec<u8> {
+    let before = if is_slash_command(launch) { "\n" } else { "" };
+    format!("{before}{}", launch.prompt).into_bytes()
+}
+
+/// Only a slash in the very first place counts: white space before it is enough.
+fn is_slash_command(launch: &Launch<'_>) -> bool {
+    launch.options.prompt_commands == PromptCommands::Off && launch.prompt.starts_with('/')
+}
+
+/// Words such as `doctor` are safe: after `-p` they are no subcommands.
+fn is_safe_argument(prompt: &str) -> bool {
+    prompt.len() <= MAX_ARGUMENT_BYTES
+        && !prompt.is_empty()
+        && !prompt.starts_with(['-', '@', '/'])
+        && !prompt.contains('\0')
+}
+
+fn environment(options: &Options) -> Vec<(OsString, OsString)> {
+    let mut env: Vec<(OsString, OsString)> = ENV
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    if options.prompt_commands == PromptCommands::Off {
+        // Else `@file` anywhere in a prompt is replaced by that file.
+        env.push(("CLAUDE_CODE_DISABLE_FILE_MENTIONS".into(), "1".into()));
+    }
+    if let Some(home) = &options.home {
+        // The user's own setting would otherwise lead out of that home again.
+        env.push(("CLAUDE_CONFIG_DIR".into(), home.join(".claude").into()));
+    }
+    env
+}
+
+fn push<T: Into<OsString>>(args: &mut Vec<OsString>, more: impl IntoIterator<Item = T>) {
+    args.extend(more.into_iter().map(Into::into));
+}
