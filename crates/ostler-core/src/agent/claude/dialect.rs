@@ -260,8 +260,7 @@ impl Turn {
             return self.fail(failure::of_exit(exit, evidence, &printed, now), out);
         }
         if self.aborted {
-            let failure = Failure::new(FailureKind::Cancelled, "the agent was interrupted");
-            return self.fail(failure, out);
+            return self.fail(outcome::interrupted(), out);
         }
         if self.answered {
             let before = mem::take(&mut self.before);
