@@ -73,13 +73,28 @@ fn every_option_has_its_flag() {
 
 #[test]
 fn the_literal_line_is_there_word_for_word() {
-    let line = command_line(&full(Format::Json), &resume("an-id"), "say hello");
+    let (options, open) = (full(Format::Json), resume("an-id"));
+    let launch = Launch {
+        version: Some("2.1.197"),
+        ..a_launch(&options, &open, "say hello")
+    };
+    let line = (SPEC.launch)(&launch).unwrap();
     let expected = "-p|say hello|--output-format|json|--dangerously-skip-permissions|\
                     --append-system-prompt-file|/run/turn/system-prompt.md|--max-turns|7|\
                     --allowedTools|Bash|--allowedTools|Read|--tools|Bash,Read|\
                     --model|claude-sonnet-5-5|--resume|an-id";
     assert_eq!(argv(&line), expected.split('|').collect::<Vec<_>>());
-    assert_eq!(line.stdin, Stdin::Null);
+    assert!(line.warnings.is_empty());
+}
+
+#[test]
+fn trap_standard_input_is_never_left_open() {
+    let with_argument = command_line(&full(Format::Json), &Open::New, "hello");
+    assert_eq!(with_argument.stdin, Stdin::Null);
+    for format in [Format::StreamJson, Format::Text] {
+        let line = command_line(&full(format), &Open::New, "hello");
+        assert!(stdin(&line).contains("hello"));
+    }
 }
 
 #[test]
