@@ -2,7 +2,7 @@
 //!
 //! What it can do, where it lies, which variables are its own and how it is
 //! stopped. How it is started is in `launch`, how it is read in `dialect`; its
-//! sharp edges are described in `docs/agents/claude.md`.
+//! sharp edges have a test each.
 
 mod blocks;
 mod dialect;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    blocks::Blocks,
+    blocks::{BlockKind, Blocks},
     failure::{self, WARNINGS},
     field,
     outcome::{self, Before},
@@ -93,6 +93,8 @@ pub(super) struct Turn {
     /// How long the CLI waited since the model last said something.
     pub(super) waited: Duration,
     pub(super) patience: Option<Duration>,
+    /// Some text of the answer was passed on.
+    pub(super) told: bool,
     /// Somebody interrupted the CLI.
     pub(super) aborted: bool,
     /// An older message came, which can be an answer without a result.
@@ -125,6 +127,7 @@ impl Turn {
             waited: Duration::ZERO,
             // An operator who sets the number of retries wants them made.
             patience: (!named("CLAUDE_CODE_MAX_RETRIES")).then_some(PATIENCE),
+            told: false,
             aborted: false,
             answered: false,
             last_call: None,
@@ -260,8 +263,7 @@ impl Turn {
             return self.fail(failure::of_exit(exit, evidence, &printed, now), out);
         }
         if self.aborted {
-            let failure = Failure::new(FailureKind::Cancelled, "the agent was interrupted");
-            return self.fail(failure, out);
+            return self.fail(outcome::interrupted(), out);
         }
         if self.answered {
             let before = mem::take(&mut self.before);
@@ -293,8 +295,14 @@ impl Turn {
         self.end(end, out);
     }
 
+    /// Ends the turn. An answer that came with the last word only is passed on
+    /// first, so that a reader of the events misses nothing.
     fn end(&mut self, end: TurnEnd, out: &mut Vec<Action>) {
         self.ended = true;
+        if let (Some(text), false) = (&end.text, self.told) {
+            let tells = self.blocks.fresh(BlockKind::Output, text.clone());
+            self.tell(tells, None, out);
+        }
         out.push(Action::EndTurn {
             turn: ONLY_TURN,
             end: Box::new(end),

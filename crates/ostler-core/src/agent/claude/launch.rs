@@ -123,6 +123,8 @@ fn add_common(launch: &Launch<'_>, line: &mut CommandLine) {
         Some(Thinking::Medium) => push(args, ["--effort", "medium"]),
         Some(Thinking::High) => push(args, ["--effort", "high"]),
     }
+    renew_system_prompt(launch, line);
+    let args = &mut line.args;
     // Settings in a repository start programs and can send the API key
     // elsewhere. The literal line has no flags against that; with every
     // permission granted the repository's code runs anyway.
@@ -186,7 +188,11 @@ fn add_system_prompt(launch: &Launch<'_>, line: &mut CommandLine) {
     let text = launch.options.system_prompt.as_deref();
     line.files
         .push((path, text.unwrap_or_default().as_bytes().to_vec()));
-    if text.is_none() || launch.open.memo().is_none() {
+}
+
+/// Makes a system prompt count that is not the first one of its session.
+fn renew_system_prompt(launch: &Launch<'_>, line: &mut CommandLine) {
+    if launch.options.system_prompt.is_none() || launch.open.memo().is_none() {
         return;
     }
     match system_prompt_snapshot(launch) {

@@ -95,7 +95,7 @@ impl Turn {
             self.before.last_text = Some(text.clone());
         }
         let tells = self.blocks.whole(message, parent, kind, text);
-        tell(tells, parent, out);
+        self.tell(tells, parent, out);
     }
 
     pub(super) fn tool_use(
@@ -180,11 +180,8 @@ impl Turn {
         match event.get("type").and_then(Value::as_str) {
             Some("message_start") => {
                 let id = event.pointer("/message/id").and_then(Value::as_str);
-                tell(
-                    self.blocks.start(id.unwrap_or_default(), parent),
-                    parent,
-                    out,
-                );
+                let tells = self.blocks.start(id.unwrap_or_default(), parent);
+                self.tell(tells, parent, out);
                 if parent.is_none() {
                     let usage = event.pointer_mut("/message/usage").map(Value::take);
                     self.prompt = usage.unwrap_or_default();
@@ -211,7 +208,8 @@ impl Turn {
                 if let Some(id) = id.and_then(Value::as_str) {
                     let from = line.pointer("/abandoned_blocks/from_block_index");
                     let from = from.and_then(Value::as_u64).unwrap_or(0);
-                    tell(self.blocks.abandon(id, from), parent, out);
+                    let tells = self.blocks.abandon(id, from);
+                    self.tell(tells, parent, out);
                 }
                 true
             }
@@ -233,7 +231,8 @@ impl Turn {
             Some(_) | None => return,
         };
         let text = field::take_text(piece, key).unwrap_or_default();
-        tell(self.blocks.piece(parent, index, kind, text), parent, out);
+        let tells = self.blocks.piece(parent, index, kind, text);
+        self.tell(tells, parent, out);
     }
 
     /// Adds up what the model calls of this turn used so far.
@@ -256,6 +255,34 @@ impl Turn {
             emit(EventBody::Usage(self.used), None, out);
         }
     }
+
+    /// Passes on what is new about blocks of text.
+    pub(super) fn tell(
+        &mut self,
+        tells: impl IntoIterator<Item = Tell>,
+        parent: Option<&str>,
+        out: &mut Vec<Action>,
+    ) {
+        for tell in tells {
+            let event = match tell {
+                Tell::Text {
+                    kind: BlockKind::Output,
+                    block,
+                    text,
+                } => {
+                    self.told |= parent.is_none();
+                    EventBody::Output { text, block }
+                }
+                Tell::Text {
+                    kind: BlockKind::Thinking,
+                    block,
+                    text,
+                } => EventBody::Thinking { text, block },
+                Tell::Retract { block } => EventBody::Status(Status::Retracted { block }),
+            };
+            emit(event, parent, out);
+        }
+    }
 }
 
 /// Prompts that the CLI writes for the model, and those of sub-agents, which
@@ -264,23 +291,4 @@ fn is_own_words(line: &Value) -> bool {
     field::is_true(line, "isSynthetic")
         || field::is_true(line, "isReplay")
         || field::text(line, "parent_tool_use_id").is_some()
-}
-
-fn tell(tells: impl IntoIterator<Item = Tell>, parent: Option<&str>, out: &mut Vec<Action>) {
-    for tell in tells {
-        let event = match tell {
-            Tell::Text {
-                kind: BlockKind::Output,
-                block,
-                text,
-            } => EventBody::Output { text, block },
-            Tell::Text {
-                kind: BlockKind::Thinking,
-                block,
-                text,
-            } => EventBody::Thinking { text, block },
-            Tell::Retract { block } => EventBody::Status(Status::Retracted { block }),
-        };
-        emit(event, parent, out);
-    }
 }

@@ -94,15 +94,15 @@ impl Turn {
             Some(status) => format!("{word} ({status})"),
             None => word.to_owned(),
         };
-        let delay_ms = field::number(line, "retry_delay_ms");
+        let delay = delay(line);
         let notice = Status::Retry {
             attempt: count("attempt"),
             max: count("max_retries"),
-            delay_ms,
+            delay_ms: delay.and_then(|delay| u64::try_from(delay.as_millis()).ok()),
             text: why.clone(),
         };
         emit(EventBody::Status(notice), None, out);
-        let delay = Duration::from_millis(delay_ms.unwrap_or(0));
+        let delay = delay.unwrap_or_default();
         self.waited = self.waited.saturating_add(delay);
         if self.patience.is_none_or(|patience| self.waited <= patience) {
             return;
@@ -139,4 +139,10 @@ impl Turn {
         }
         true
     }
+}
+
+/// Reads how long the CLI waits; 2.1.197 tells fractions of milliseconds.
+fn delay(line: &Value) -> Option<Duration> {
+    let ms = line.get("retry_delay_ms").and_then(Value::as_f64)?;
+    Duration::try_from_secs_f64(ms / 1000.0).ok()
 }

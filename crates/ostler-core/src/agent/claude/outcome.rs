@@ -7,7 +7,7 @@ use super::{failure::Evidence, field};
 use crate::{
     agent::TurnEnd,
     event::{StopReason, Usage},
-    failure::FailureKind,
+    failure::{Failure, FailureKind},
     memo::Totals,
 };
 
@@ -75,7 +75,15 @@ pub(super) fn read(result: &mut Value, mut before: Before, now: Timestamp) -> Tu
         let mut evidence = before.evidence;
         evidence.gather(result);
         evidence.message = words(result, answer.as_deref(), &evidence.message);
-        evidence.conclude(now)
+        let failure = evidence.conclude(now);
+        match failure.message.is_empty() {
+            true if failure.kind == FailureKind::Cancelled => interrupted(),
+            true => Failure {
+                message: "the agent stopped without saying why".to_owned(),
+                ..failure
+            },
+            false => failure,
+        }
     });
     let kind = failure.as_ref().map(|failure| failure.kind);
     TurnEnd {
@@ -108,7 +116,8 @@ pub(super) fn usage(record: &Value) -> Usage {
 /// from 2.1.325 on also over resumes; those versions number their results.
 fn turn_cost(result: &Value, before: &Before) -> Option<f64> {
     if let Some(Value::Object(models)) = result.get("model_usage_since_last_result") {
-        return Some(models.values().filter_map(cost_usd).sum());
+        // Not `sum`, which is -0.0 for none.
+        return Some(models.values().filter_map(cost_usd).fold(0.0, |a, b| a + b));
     }
     let total = result.get("total_cost_usd").and_then(Value::as_f64)?;
     if !before.resumed || result.get("result_index").is_none() {
@@ -133,10 +142,16 @@ fn totals(result: &Value, before: Option<Totals>) -> Option<Totals> {
     let models = result.get("modelUsage").and_then(Value::as_object);
     for model in models.into_iter().flat_map(Map::values) {
         let count = |key| field::number(model, key).unwrap_or(0);
-        let cached = count("cacheReadInputTokens");
-        totals.cached_tokens += cached;
-        totals.input_tokens += count("inputTokens") + count("cacheCreationInputTokens") + cached;
-        totals.output_tokens += count("outputTokens");
+        let add = |sum: &mut u64, key| *sum = sum.saturating_add(count(key));
+        add(&mut totals.cached_tokens, "cacheReadInputTokens");
+        add(&mut totals.output_tokens, "outputTokens");
+        for key in [
+            "inputTokens",
+            "cacheCreationInputTokens",
+            "cacheReadInputTokens",
+        ] {
+            add(&mut totals.input_tokens, key);
+        }
     }
     Some(totals)
 }
@@ -146,10 +161,16 @@ fn cost_usd(model: &Value) -> Option<f64> {
 }
 
 /// Names the model of a result that no message came before. A session that
-/// changed its model lists several; then it cannot be told which one it was.
+/// changed its model lists several, of which only those used in this process
+/// have a `canonicalModel`. Of several the right one cannot be told.
 fn only_model(result: &Value) -> Option<String> {
     let models = result.get("modelUsage").and_then(Value::as_object)?;
-    let mut names = models.keys();
+    let is_new = |usage: &Value| field::text(usage, "canonicalModel").is_some();
+    let any_new = models.values().any(is_new);
+    let mut names = models
+        .iter()
+        .filter(|(_, usage)| is_new(usage) || !any_new)
+        .map(|(name, _)| name);
     match (names.next(), names.next()) {
         (Some(name), None) => Some(name.clone()),
         (_, _) => None,
@@ -185,9 +206,13 @@ fn words(result: &Value, answer: Option<&str>, before: &str) -> String {
     match (errors.is_empty(), said) {
         (false, _) => errors.join("\n"),
         (true, Some(error)) => error.to_owned(),
-        (true, None) if !before.is_empty() => before.to_owned(),
-        (true, None) => "the agent stopped without saying why".to_owned(),
+        (true, None) => before.to_owned(),
     }
+}
+
+/// The failure of a turn that somebody stopped from outside.
+pub(super) fn interrupted() -> Failure {
+    Failure::new(FailureKind::Cancelled, "the agent was interrupted")
 }
 
 fn stop_reason(result: &Value, failed: Option<FailureKind>) -> Option<StopReason> {

@@ -141,17 +141,14 @@ fn events(actions: &[Action]) -> Vec<&EventBody> {
 fn shown(actions: &[Action]) -> String {
     let mut blocks: Vec<(&str, String)> = Vec::new();
     for event in events(actions) {
-        match event {
-            EventBody::Output { text, block } => {
-                match blocks.iter_mut().find(|(name, _)| name == block) {
-                    Some((_, known)) => known.push_str(text),
-                    None => blocks.push((block, text.clone())),
-                }
+        if let EventBody::Output { text, block } = event {
+            match blocks.iter_mut().find(|(name, _)| name == block) {
+                Some((_, known)) => known.push_str(text),
+                None => blocks.push((block, text.clone())),
             }
-            EventBody::Status(Status::Retracted { block }) => {
-                blocks.retain(|(name, _)| name != block);
-            }
-            _ => {}
+        }
+        if let EventBody::Status(Status::Retracted { block }) = event {
+            blocks.retain(|(name, _)| name != block);
         }
     }
     blocks.into_iter().map(|(_, text)| text).collect()

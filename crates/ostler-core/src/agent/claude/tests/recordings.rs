@@ -45,7 +45,12 @@ fn any_grouping_of_an_array_gives_the_same_end_as_the_lines_it_holds() {
     for name in ["multi", "read", "text"] {
         let array = recording(&format!("2.1.325/{name}-json-verbose"));
         let value: serde_json::Value = serde_json::from_slice(&array.stdout).unwrap();
-        let lines: Vec<String> = value.as_array().unwrap().iter().map(ToString::to_string).collect();
+        let lines: Vec<String> = value
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let pretty = serde_json::to_string_pretty(&value).unwrap();
         let whole = read_text(std::str::from_utf8(&array.stdout).unwrap());
         for other in [read_text(&lines.join("\n")), read_text(&pretty)] {
