@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The built-in agents, in the order in which they are listed.
-pub static AGENTS: &[&AgentSpec] = &[];
+pub static AGENTS: &[&AgentSpec] = &[&codex::SPEC];
 
 /// Finds a built-in agent by its exact name.
 #[must_use]

@@ -55,18 +55,20 @@ fn parse_exit(text: &str, stderr: String) -> Exit {
                 stderr,
             }
         }
-        _ => match number(&value) {
-            Some(code) if code < 0 => Exit {
-                code: None,
-                signal: Some(-code),
-                stderr,
-            },
-            code => Exit {
-                code,
-                signal: None,
-                stderr,
-            },
-        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            match number(&value) {
+                Some(code) if code < 0 => Exit {
+                    code: None,
+                    signal: Some(-code),
+                    stderr,
+                },
+                code => Exit {
+                    code,
+                    signal: None,
+                    stderr,
+                },
+            }
+        }
     }
 }
 
