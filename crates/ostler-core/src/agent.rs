@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The built-in agents, in the order in which they are listed.
-pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC];
+pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC];
 
 /// Finds a built-in agent by its exact name.
 #[must_use]

@@ -1,0 +1,160 @@
+//! Reads what `codex exec` prints without `--json`: the answer on standard
+//! output, everything else for people on standard error.
+
+use jiff::Timestamp;
+
+use super::turn::{Turn, emit, emit_unknown, is_noise, retry_notice};
+use crate::{
+    agent::{Action, Dialect, Exit, Input, Launch},
+    event::{EventBody, Stream},
+    failure::Failure,
+};
+
+/// The block that the whole answer belongs to.
+const BLOCK: &str = "answer";
+/// What stands before and after the facts at the top of standard error.
+const RULE: &str = "--------";
+
+pub(super) struct Plain {
+    turn: Turn,
+    answer: Option<String>,
+    has_lost_line: bool,
+    header: Header,
+    /// The last line that calls itself an error; it counts if the process fails.
+    error: Option<String>,
+}
+
+/// Facts are read from the header only: what comes after it is the prompt and
+/// the conversation, where anybody could write `session id:`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Header {
+    Before,
+    Inside,
+    After,
+}
+
+impl Dialect for Plain {
+    fn step(&mut self, _now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
+        match input {
+            Input::Line {
+                from: Stream::Stderr,
+                bytes,
+                ..
+            } => self.stderr(bytes, out),
+            Input::Line {
+                from: Stream::Stdout,
+                bytes,
+                cut,
+            } => {
+                self.has_lost_line |= cut;
+                if cut || self.turn.has_ended() {
+                    emit_unknown(Stream::Stdout, bytes, out);
+                } else {
+                    self.text(bytes, out);
+                }
+            }
+            Input::Cancel { .. } => out.push(Action::Stop),
+            Input::Exited(exit) => self.exited(exit, out),
+        }
+    }
+}
+
+impl Plain {
+    pub(super) fn new(launch: &Launch<'_>) -> Self {
+        Self {
+            turn: Turn::new(launch),
+            answer: None,
+            has_lost_line: false,
+            header: Header::Before,
+            error: None,
+        }
+    }
+
+    fn stderr(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
+        let line = String::from_utf8_lossy(bytes);
+        let line = line.trim();
+        let is_read = match self.header {
+            Header::Before if line == RULE => {
+                self.header = Header::Inside;
+                true
+            }
+            Header::Inside if line == RULE => {
+                self.header = Header::After;
+                true
+            }
+            Header::Inside => self.fact(line, out),
+            Header::After => self.complaint(line, out),
+            Header::Before => self.version(line),
+        };
+        if !is_read && !is_noise(line) {
+            emit_unknown(Stream::Stderr, bytes, out);
+        }
+    }
+
+    fn fact(&mut self, line: &str, out: &mut Vec<Action>) -> bool {
+        match line.split_once(": ") {
+            Some(("session id", id)) => self.turn.open(id.to_owned(), out),
+            Some(("model", model)) => self.turn.model = Some(model.to_owned()),
+            Some((name, value)) => {
+                let name = name.replace(' ', "_");
+                self.turn.meta.insert(name, value.into());
+            }
+            None => return false,
+        }
+        true
+    }
+
+    fn version(&mut self, line: &str) -> bool {
+        let Some(version) = line.strip_prefix("OpenAI Codex v") else {
+            return false;
+        };
+        self.turn.meta.insert("version".to_owned(), version.into());
+        true
+    }
+
+    fn complaint(&mut self, line: &str, out: &mut Vec<Action>) -> bool {
+        let Some(message) = line.strip_prefix("ERROR: ") else {
+            return false;
+        };
+        if let Some(notice) = retry_notice(message) {
+            emit(EventBody::Status(notice), out);
+            return true;
+        }
+        self.error = Some(message.to_owned());
+        false
+    }
+
+    fn text(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
+        let line = String::from_utf8_lossy(bytes);
+        let text = match &mut self.answer {
+            // The CLI ends the answer with a line end of its own, so line ends only separate.
+            Some(answer) => {
+                let more = format!("\n{line}");
+                answer.push_str(&more);
+                more
+            }
+            None => {
+                self.answer = Some(line.clone().into_owned());
+                line.into_owned()
+            }
+        };
+        let block = BLOCK.to_owned();
+        emit(EventBody::Output { text, block }, out);
+    }
+
+    fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {
+        if self.turn.has_ended() {
+            return;
+        }
+        let answer = self.answer.take();
+        if !exit.is_success() {
+            let error = self.error.take();
+            self.turn
+                .fail_with_exit(exit, error.as_deref(), answer, out);
+        } else if self.has_lost_line {
+            self.turn.fail(Failure::unreadable(), None, out);
+        } else {
+            self.turn.complete(answer.unwrap_or_default(), None, out);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What counts as which failure, and when retries are given up.
+
+use super::{
+    reading::{MESSAGE, STARTED, turn},
+    *,
+};
+use crate::event::StopReason;
+
+#[test]
+fn retries_that_go_on_for_too_long_are_given_up() {
+    let options = Options::new("/workspace");
+    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
+    let mut out = Vec::new();
+    let notice = r#"{"type":"error","message":"Reconnecting... waiting for network (Connection failed: error sending request)"}"#;
+    dialect.step(at_second(0), stdout_line(STARTED.as_bytes()), &mut out);
+    for second in [3, 6, 9] {
+        dialect.step(at_second(second), stdout_line(notice.as_bytes()), &mut out);
+    }
+    assert_eq!(play::n_ends(&out), 0);
+    dialect.step(at_second(10), stdout_line(notice.as_bytes()), &mut out);
+    assert_eq!(
+        failure_of(&out),
+        ("unavailable", "Connection failed: error sending request")
+    );
+    assert!(matches!(out.last(), Some(Action::Stop)));
+}
+
+#[test]
+fn progress_between_retries_renews_the_patience() {
+    let options = Options::new("/workspace");
+    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
+    let mut out = Vec::new();
+    let notice = r#"{"type":"error","message":"Reconnecting... 1/5 (timed out)"}"#;
+    for (second, line) in [(0, notice), (6, MESSAGE), (12, notice), (18, notice)] {
+        dialect.step(at_second(second), stdout_line(line.as_bytes()), &mut out);
+    }
+    assert_eq!(play::n_ends(&out), 0);
+}
+
+#[test]
+fn messages_are_classified_by_what_they_say() {
+    let cases = [
+        (
+            "exceeded retry limit, last status: 429 Too Many Requests",
+            "rate_limited",
+        ),
+        (
+            "unexpected status 529 <unknown status code>: x, url: u",
+            "overloaded",
+        ),
+        (
+            "unexpected status 503 Service Unavailable: x, url: u",
+            "overloaded",
+        ),
+        ("unexpected status 402 Payment Required: x", "quota"),
+        (
+            "Selected model is at capacity. Please try a different model.",
+            "overloaded",
+        ),
+        (
+            "We’re currently experiencing high demand, which may cause",
+            "unavailable",
+        ),
+        (
+            "You've hit your usage limit. Upgrade to Plus or try again at 3 PM.",
+            "quota",
+        ),
+        (
+            "Your workspace is out of credits. Add credits to continue.",
+            "quota",
+        ),
+        (
+            "The model `x` does not exist or you do not have access to it.",
+            "invalid_request",
+        ),
+        ("Missing environment variable: `NOPE_KEY`.", "auth"),
+        (
+            "stream disconnected before completion: idle timeout waiting for SSE",
+            "unavailable",
+        ),
+        (
+            r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#,
+            "context_too_long",
+        ),
+        (r#"{"error":{"message":"m"}}"#, "invalid_request"),
+        ("a word never heard before", "invalid_request"),
+        ("internal error; agent loop died unexpectedly", "crashed"),
+    ];
+    for (message, kind) in cases {
+        let message = serde_json::to_string(message).unwrap();
+        let failed = format!(r#"{{"type":"turn.failed","error":{{"message":{message}}}}}"#);
+        let actions = play_new(&turn(&[STARTED, &failed]), exit(1, ""));
+        assert_eq!(failure_of(&actions).0, kind, "{message}");
+        assert_eq!(end_of(&actions).stop_reason, Some(StopReason::Error));
+    }
+}
+
+#[test]
+fn unknown_words_count_as_passing_only_when_the_cli_tried_again() {
+    let notice = r#"{"type":"error","message":"Reconnecting... 1/5 (a word never heard before)"}"#;
+    let failed = r#"{"type":"turn.failed","error":{"message":"a word never heard before"}}"#;
+    let actions = play_new(&turn(&[STARTED, notice, failed]), exit(1, ""));
+    assert_eq!(failure_of(&actions).0, "unavailable");
+    let actions = play_new(STARTED, exit(1, "a word never heard before"));
+    assert_eq!(
+        failure_of(&actions),
+        ("crashed", "a word never heard before")
+    );
+}
+
+#[test]
+fn the_time_to_wait_is_read_from_the_words() {
+    for (words, millis) in [
+        ("rate limit exceeded: Please try again in 7.5s.", Some(7500)),
+        ("rate limit: try again in 1h2m3s.", Some(3_723_000)),
+        ("rate limit: try again in 512ms or so", Some(512)),
+        (
+            "rate limit: try again in 2 days 3 minutes",
+            Some(172_980_000),
+        ),
+        ("rate limit: try again in a while", None),
+        ("rate limit: try again in 99999999999999999999999999s", None),
+        ("rate limit: try again in ..", None),
+        ("rate limit", None),
+    ] {
+        let failed = format!(r#"{{"type":"turn.failed","error":{{"message":"{words}"}}}}"#);
+        let actions = play_new(&failed, exit(1, ""));
+        let wait = end_of(&actions).failure.as_ref().unwrap().retry_after;
+        assert_eq!(wait.map(|wait| wait.as_millis()), millis, "{words}");
+    }
+}
+
+#[test]
+fn death_without_a_word_is_a_crash_that_says_how() {
+    let killed = Exit {
+        code: None,
+        signal: Some(9),
+        stderr: String::new(),
+    };
+    let actions = play_new(STARTED, killed);
+    assert_eq!(
+        failure_of(&actions),
+        ("crashed", "the process was ended by signal 9")
+    );
+    let actions = play_new("", exit(7, ""));
+    assert_eq!(
+        failure_of(&actions),
+        ("crashed", "the process ended with exit code 7")
+    );
+}
