@@ -91,9 +91,7 @@ pub enum NameError {
 /// When it is anything else, the empty string included.
 pub fn resolve_backend(value: Option<&str>) -> Result<&'static AgentSpec, NameError> {
     let name = value.unwrap_or("claude");
-    find(name).ok_or_else(|| NameError::Unknown {
-        name: name.to_owned(),
-    })
+    find(name).ok_or_else(|| NameError::Unknown { name: name.to_owned() })
 }
 
 /// Resolves a name where the alias `claudecode` is taken as well.
@@ -102,9 +100,7 @@ pub fn resolve_backend(value: Option<&str>) -> Result<&'static AgentSpec, NameEr
 /// When it is neither a name nor the alias.
 pub fn resolve_provider(name: &str) -> Result<&'static AgentSpec, NameError> {
     let canonical = if name == "claudecode" { "claude" } else { name };
-    find(canonical).ok_or_else(|| NameError::InvalidProvider {
-        name: name.to_owned(),
-    })
+    find(canonical).ok_or_else(|| NameError::InvalidProvider { name: name.to_owned() })
 }
 
 fn valid_names() -> String {
@@ -127,6 +123,10 @@ pub struct AgentSpec {
     pub caps: Caps,
     /// The variables of the agent's own that are passed on, by name.
     pub env: &'static [&'static str],
+    /// Those of them that lead to files of the user, left out when the agent has another home.
+    pub home_env: &'static [&'static str],
+    /// Files of a working directory that it reads only when the directory is trusted.
+    pub project_files: &'static [&'static str],
     /// How its process is stopped.
     pub stop: &'static [StopStep],
     /// Versions the conformance suite ran against.
@@ -145,9 +145,7 @@ pub struct AgentSpec {
 
 impl fmt::Debug for AgentSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentSpec")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("AgentSpec").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -381,9 +379,7 @@ impl Exit {
     /// Returns the exit code, or 128 + the signal.
     #[must_use]
     pub fn number(&self) -> i32 {
-        self.code
-            .or(self.signal.map(|signal| 128 + signal))
-            .unwrap_or(-1)
+        self.code.or(self.signal.map(|signal| 128 + signal)).unwrap_or(-1)
     }
 
     /// Returns whether the process ended well.

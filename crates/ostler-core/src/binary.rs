@@ -81,8 +81,7 @@ fn search(program: &Path, path_variable: Option<&OsStr>) -> Option<PathBuf> {
 
 fn check(spec: &AgentSpec, path: &Path) -> Result<(), BinaryError> {
     let agent = spec.name;
-    let not_runnable =
-        |why: String| BinaryError::NotRunnable { agent, path: path.to_owned(), why };
+    let not_runnable = |why: String| BinaryError::NotRunnable { agent, path: path.to_owned(), why };
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(BinaryError::Missing { agent, path: path.to_owned(), hint: spec.install_hint })
@@ -126,12 +125,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         program(&dir.path().join("b/claude"));
         fs::create_dir_all(dir.path().join("a/claude")).unwrap();
-        let path = std::env::join_paths([
-            PathBuf::from("."),
-            dir.path().join("a"),
-            dir.path().join("b"),
-        ])
-        .unwrap();
+        let path =
+            std::env::join_paths([PathBuf::from("."), dir.path().join("a"), dir.path().join("b")])
+                .unwrap();
         let found = find(&claude::SPEC, None, Some(&path)).unwrap();
         assert_eq!(found, dir.path().join("b/claude"));
     }

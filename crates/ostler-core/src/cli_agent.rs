@@ -32,7 +32,9 @@ use crate::{
     outbox::Outbox,
     proc::{self, Spawn},
     registry::{Agent, BoxFuture},
-    request::{self, Open, RequestError, TurnRequest},
+    request::{
+        self, Format, Open, Options, Permissions, ProjectSettings, RequestError, TurnRequest,
+    },
     run_dir::RunDir,
     turn::{Control, EVENTS_AHEAD, Turn},
     verdict::{Evidence, Reason, verdict},
@@ -121,11 +123,16 @@ impl CliAgent {
     /// # Errors
     /// When it could not be run.
     pub fn plan(&self, request: &TurnRequest) -> Result<Plan, StartError> {
-        let run_dir = RunDir::example(self.host.run_root());
+        let run_dir = self.example_run_dir();
         let ready = self.prepare(request.clone())?;
         let line = (self.spec.launch)(&ready.launch(&run_dir))?;
         let environment = ready.environment(&line, &run_dir, "trn_…");
         Ok(Plan { program: ready.program_of(&line), line, environment })
+    }
+
+    /// Returns a path like that of a run folder, for a line that is only looked at.
+    fn example_run_dir(&self) -> PathBuf {
+        self.host.run_root().join("ostler-run")
     }
 
     fn prepare(&self, mut request: TurnRequest) -> Result<Ready, StartError> {
@@ -150,6 +157,10 @@ impl CliAgent {
             if request.options.home.is_none() {
                 request.options.home.clone_from(&memo.home);
             }
+        }
+        // What an agent trusts it knows by the real path, not by a link to it.
+        if let Ok(real) = fs::canonicalize(&request.options.cwd) {
+            request.options.cwd = real;
         }
         if let (Some(template), Open::New) = (&mut request.options.template, &request.open) {
             let id = || uuid::Uuid::new_v4().to_string();
@@ -191,12 +202,13 @@ impl Agent for CliAgent {
             let ready = self.prepare(request)?;
             // The line is made again once the real run folder is there; a
             // template that cannot be used is the caller's mistake and told now.
-            (self.spec.launch)(&ready.launch(&RunDir::example(self.host.run_root())))?;
+            (self.spec.launch)(&ready.launch(&self.example_run_dir()))?;
             let transcript = match &ready.request.transcript {
                 None => None,
-                Some(path) => Some(Transcript::create(path).map_err(|source| {
-                    StartError::Transcript { path: path.clone(), source }
-                })?),
+                Some(path) => Some(
+                    Transcript::create(path)
+                        .map_err(|source| StartError::Transcript { path: path.clone(), source })?,
+                ),
             };
             let id = TurnId::new();
             let control = Control::under(self.host.shutdown_token());
@@ -270,12 +282,12 @@ impl Ready {
     ) {
         let started = Instant::now();
         let mut session = Session { memo: None, lock: None };
-        let mut evidence = match self.attempt(
-            started, &id, &mut outbox, &control, transcript, &mut session,
-        ).await {
-            Ok(evidence) => evidence,
-            Err(reason) => Evidence { reason: Some(reason), ..Evidence::default() },
-        };
+        let mut evidence =
+            match self.attempt(started, &id, &mut outbox, &control, transcript, &mut session).await
+            {
+                Ok(evidence) => evidence,
+                Err(reason) => Evidence { reason: Some(reason), ..Evidence::default() },
+            };
         let exit_code = evidence.exit.as_ref().map(crate::agent::Exit::number);
         let end = verdict(self.spec.title, &mut evidence);
         let report = self.report(started, exit_code, end, session.memo.take());
@@ -324,8 +336,8 @@ impl Ready {
         })
         .map_err(|error| not_started(error.to_string()))?;
         outbox.push(None, EventBody::Started(self.started()));
-        for text in &line.warnings {
-            outbox.push(None, EventBody::Status(Status::Warning { text: text.clone() }));
+        for text in line.warnings.into_iter().chain(self.unread_project_files()) {
+            outbox.push(None, EventBody::Status(Status::Warning { text }));
         }
         let drive = Drive {
             proc,
@@ -354,7 +366,9 @@ impl Ready {
         control: &Control,
         deadline: Instant,
     ) -> Result<Option<SessionLock>, Reason> {
-        let Some(memo) = self.request.open.memo() else { return Ok(None) };
+        let Some(memo) = self.request.open.memo() else {
+            return Ok(None);
+        };
         let path = self.host.memos().path(self.spec.name, &memo.id, "lock");
         let fail = |error: io::Error| {
             let text = format!("could not lock session {} by {}: {error}", memo.id, path.display());
@@ -378,6 +392,19 @@ impl Ready {
                 ))),
             },
         }
+    }
+
+    /// Tells which files of the directory the agent does not read, because nobody trusted it.
+    fn unread_project_files(&self) -> Option<String> {
+        let options = &self.request.options;
+        if options.project_settings == ProjectSettings::Trusted || is_literal(options) {
+            return None;
+        }
+        let files = self.spec.project_files.iter();
+        let there: Vec<_> = files.filter(|file| options.cwd.join(file).exists()).copied().collect();
+        (!there.is_empty()).then(|| {
+            format!("not read, because the directory is not trusted: {}", there.join(", "))
+        })
     }
 
     fn write_files(&self, line: &CommandLine) -> Result<(), String> {
@@ -468,6 +495,11 @@ fn not_started(message: String) -> Reason {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Whether the command line is the literal one, which protects against nothing.
+fn is_literal(options: &Options) -> bool {
+    options.format == Format::Json && options.permissions == Permissions::Bypass
 }
 
 /// Cuts a very long answer at a character.

@@ -69,7 +69,7 @@ pub(crate) struct Drive<'a> {
     pub(crate) control: &'a Control,
     pub(crate) limits: Limits,
     pub(crate) transcript: Option<Transcript>,
-    /// Called once, when the agent's id for the session is known.
+    /// Called when the agent's id for the session is known.
     pub(crate) opened: &'a mut (dyn FnMut(&str) + Send),
 }
 
@@ -79,8 +79,10 @@ struct State {
     actions: Vec<Action>,
     stopping: Stopping,
     killed: bool,
-    last_byte: Instant,
-    opened: bool,
+    /// When the agent was last paused or unpaused by its reader.
+    reader_caught_up_at: Instant,
+    /// The agent's id for the session, which a command in a prompt can change.
+    session: Option<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -103,15 +105,15 @@ impl Drive<'_> {
             actions: Vec::new(),
             stopping: Stopping::No,
             killed: false,
-            last_byte: Instant::now(),
-            opened: false,
+            reader_caught_up_at: Instant::now(),
+            session: None,
         };
         while state.evidence.exit.is_none() {
             let alarm = self.alarm(&state);
             let running = state.evidence.reason.is_none() && state.evidence.end.is_none();
-            // While a turn is being stopped the process is read on even if the
-            // reader is behind; else the end of the process would go unnoticed.
-            let may_read = !self.outbox.is_behind() || !running;
+            // A turn that is given up is read on even if the reader is behind;
+            // else a reader that has stopped could hold up the end.
+            let may_read = !self.outbox.is_behind() || state.evidence.reason.is_some();
             tokio::select! {
                 biased;
                 () = self.control.kill.cancelled(), if !state.killed => self.kill_now(&mut state),
@@ -120,7 +122,7 @@ impl Drive<'_> {
                 }
                 () = sleep_until(alarm) => self.alarm_rang(&mut state),
                 () = self.outbox.deliver(), if self.outbox.is_behind() => {
-                    state.last_byte = Instant::now();
+                    state.reader_caught_up_at = Instant::now();
                 }
                 event = self.proc.next(), if may_read => self.took(&mut state, event),
             }
@@ -131,7 +133,6 @@ impl Drive<'_> {
     fn took(&mut self, state: &mut State, event: ProcEvent) {
         match event {
             ProcEvent::Line { from, bytes, cut } => {
-                state.last_byte = Instant::now();
                 self.write_down(from, &bytes);
                 self.step(state, Input::Line { from, bytes: &bytes, cut });
             }
@@ -149,14 +150,16 @@ impl Drive<'_> {
         self.dialect.step(Timestamp::now(), input, &mut actions);
         for action in actions.drain(..) {
             match action {
+                // What is still in the pipes after the last word belongs to the turn, too.
                 Action::Emit { turn, parent, event } => {
-                    if turn == ONLY_TURN && state.evidence.end.is_none() {
+                    if turn == ONLY_TURN {
                         self.outbox.push(parent, event);
                     }
                 }
                 Action::Opened { id, .. } => {
-                    if !std::mem::replace(&mut state.opened, true) {
+                    if state.session.as_ref() != Some(&id) {
                         (self.opened)(&id);
+                        state.session = Some(id.clone());
                         let status = Status::Session { session_id: id };
                         self.outbox.push(None, EventBody::Status(status));
                     }
@@ -226,7 +229,10 @@ impl Drive<'_> {
             Stopping::Expected(at) | Stopping::Step(_, at) | Stopping::Killed(at) => at,
             // A paused agent cannot print, so its silence does not count.
             Stopping::No if self.outbox.is_behind() => self.limits.deadline,
-            Stopping::No => self.limits.deadline.min(state.last_byte + self.limits.idle),
+            Stopping::No => {
+                let last_byte = self.proc.last_byte_at().max(state.reader_caught_up_at);
+                self.limits.deadline.min(last_byte + self.limits.idle)
+            }
         }
     }
 
@@ -252,7 +258,9 @@ impl Drive<'_> {
     }
 
     fn write_down(&mut self, from: Stream, bytes: &[u8]) {
-        let Some(transcript) = &mut self.transcript else { return };
+        let Some(transcript) = &mut self.transcript else {
+            return;
+        };
         let line = String::from_utf8_lossy(bytes).into_owned();
         let name = match from {
             Stream::Stdout => "stdout",

@@ -406,12 +406,7 @@ impl Serialize for Event {
                 map.serialize_entry("text", text)?;
                 map.serialize_entry("block", block)?;
             }
-            EventBody::ToolUse {
-                id,
-                tool,
-                input,
-                title,
-            } => {
+            EventBody::ToolUse { id, tool, input, title } => {
                 map.serialize_entry("id", id)?;
                 map.serialize_entry("tool", tool)?;
                 map.serialize_entry("input", input)?;
@@ -437,12 +432,7 @@ fn status_entries<M: SerializeMap>(status: &Status, map: &mut M) -> Result<(), M
     map.serialize_entry("text", text)?;
     match status {
         Status::Session { session_id } => map.serialize_entry("session_id", session_id),
-        Status::Retry {
-            attempt,
-            max,
-            delay_ms,
-            ..
-        } => {
+        Status::Retry { attempt, max, delay_ms, .. } => {
             map.serialize_entry("attempt", attempt)?;
             map.serialize_entry("max", max)?;
             map.serialize_entry("delay_ms", delay_ms)
@@ -457,7 +447,5 @@ fn spread<M: SerializeMap, T: Serialize>(map: &mut M, value: &T) -> Result<(), M
     let Value::Object(fields) = serde_json::to_value(value).map_err(M::Error::custom)? else {
         return Err(M::Error::custom("the body of an event must be an object"));
     };
-    fields
-        .iter()
-        .try_for_each(|(key, value)| map.serialize_entry(key, value))
+    fields.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))
 }

@@ -142,12 +142,7 @@ pub struct Failure {
 impl Failure {
     /// Makes a failure with a message and no fixed text.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            retry_after: None,
-            fixed_text: None,
-        }
+        Self { kind, message: message.into(), retry_after: None, fixed_text: None }
     }
 
     /// Makes the failure of a turn that ran out of time.
@@ -162,10 +157,7 @@ impl Failure {
     #[must_use]
     pub fn unreadable() -> Self {
         let text = "Failed to parse CLI output";
-        Self {
-            fixed_text: Some(text.to_owned()),
-            ..Self::new(FailureKind::UnreadableOutput, text)
-        }
+        Self { fixed_text: Some(text.to_owned()), ..Self::new(FailureKind::UnreadableOutput, text) }
     }
 
     /// Adds the fixed text of a non-zero exit.
@@ -186,10 +178,7 @@ impl Failure {
 /// standard error, verbatim, or `unknown error` when it is empty.
 #[must_use]
 pub fn exit_text(name: &str, code: i32, stderr: &str) -> String {
-    let end = stderr
-        .char_indices()
-        .nth(500)
-        .map_or(stderr.len(), |(at, _)| at);
+    let end = stderr.char_indices().nth(500).map_or(stderr.len(), |(at, _)| at);
     let shown = match stderr.get(..end) {
         Some("") | None => "unknown error",
         Some(start) => start,
@@ -215,10 +204,8 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_own_code() {
-        let codes: std::collections::BTreeSet<_> = FailureKind::ALL
-            .into_iter()
-            .map(FailureKind::code)
-            .collect();
+        let codes: std::collections::BTreeSet<_> =
+            FailureKind::ALL.into_iter().map(FailureKind::code).collect();
         assert_eq!(codes.len(), FailureKind::ALL.len());
     }
 
@@ -247,14 +234,8 @@ mod tests {
     fn an_exit_shows_the_first_500_characters_of_stderr_and_never_half_a_character() {
         let stderr = "é".repeat(700);
         let text = exit_text("Claude", 3, &stderr);
-        assert_eq!(
-            text,
-            format!("Claude CLI error (exit 3): {}", "é".repeat(500))
-        );
-        assert_eq!(
-            exit_text("Codex", 1, ""),
-            "Codex CLI error (exit 1): unknown error"
-        );
+        assert_eq!(text, format!("Claude CLI error (exit 3): {}", "é".repeat(500)));
+        assert_eq!(exit_text("Codex", 1, ""), "Codex CLI error (exit 1): unknown error");
         assert_eq!(exit_text("Codex", 1, " "), "Codex CLI error (exit 1):  ");
     }
 }

@@ -65,7 +65,8 @@ impl Host {
     /// Makes a host, and removes what a killed one left in the folder for turns.
     #[must_use]
     pub fn new(config: HostConfig) -> Self {
-        run_dir::sweep(&config.run_root);
+        // What cannot be removed now costs a little disk, and the next host tries again.
+        run_dir::sweep(&config.run_root).ok();
         Self {
             shared: Arc::new(Shared {
                 config,

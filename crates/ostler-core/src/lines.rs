@@ -59,11 +59,7 @@ impl Lines {
     /// the `\n` belongs to the line end.
     pub fn take(&mut self, input: &mut &[u8]) -> Option<Line> {
         while !input.is_empty() {
-            let ended = if self.cut {
-                skip_line(input)
-            } else {
-                self.keep(input)
-            };
+            let ended = if self.cut { skip_line(input) } else { self.keep(input) };
             if ended {
                 let mut line = self.take_partial();
                 if !line.cut && line.bytes.last() == Some(&b'\r') {
@@ -117,10 +113,7 @@ impl Lines {
     }
 
     fn take_partial(&mut self) -> Line {
-        Line {
-            bytes: mem::take(&mut self.partial),
-            cut: mem::take(&mut self.cut),
-        }
+        Line { bytes: mem::take(&mut self.partial), cut: mem::take(&mut self.cut) }
     }
 }
 
@@ -151,33 +144,19 @@ mod tests {
     }
 
     fn texts(lines: &[Line]) -> Vec<(&str, bool)> {
-        lines
-            .iter()
-            .map(|line| (std::str::from_utf8(&line.bytes).unwrap(), line.cut))
-            .collect()
+        lines.iter().map(|line| (std::str::from_utf8(&line.bytes).unwrap(), line.cut)).collect()
     }
 
     #[test]
     fn the_last_line_needs_no_line_end() {
         let found = split(&mut Lines::default(), &[b"one\n\ntwo\r\nthr", b"ee"]);
-        assert_eq!(
-            texts(&found),
-            [
-                ("one", false),
-                ("", false),
-                ("two", false),
-                ("three", false)
-            ]
-        );
+        assert_eq!(texts(&found), [("one", false), ("", false), ("two", false), ("three", false)]);
     }
 
     #[test]
     fn only_one_carriage_return_belongs_to_the_line_end() {
         let found = split(&mut Lines::default(), &[b"a\r\r", b"\nb\rc\n\r\nd\r"]);
-        assert_eq!(
-            texts(&found),
-            [("a\r", false), ("b\rc", false), ("", false), ("d\r", false)]
-        );
+        assert_eq!(texts(&found), [("a\r", false), ("b\rc", false), ("", false), ("d\r", false)]);
     }
 
     #[test]
@@ -188,12 +167,7 @@ mod tests {
         );
         assert_eq!(
             texts(&found),
-            [
-                ("12345678", false),
-                ("123", true),
-                ("next", false),
-                ("123", true)
-            ]
+            [("12345678", false), ("123", true), ("next", false), ("123", true)]
         );
     }
 

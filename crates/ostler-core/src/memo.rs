@@ -110,9 +110,7 @@ pub struct MemoStore {
 impl MemoStore {
     /// Uses the folder `sessions` of a data folder; it is made when first written to.
     pub fn new(data_dir: impl AsRef<Path>) -> Self {
-        Self {
-            root: data_dir.as_ref().join("sessions"),
-        }
+        Self { root: data_dir.as_ref().join("sessions") }
     }
 
     /// Reads a memo; `None` when there is none.
@@ -129,15 +127,9 @@ impl MemoStore {
     /// When the file system says no.
     pub fn save(&self, memo: &Memo) -> Result<(), MemoError> {
         let path = self.path(&memo.agent, &memo.id, "json");
-        let fail = |what, source| MemoError::Io {
-            what,
-            path: path.clone(),
-            source,
-        };
-        let text = serde_json::to_vec_pretty(memo).map_err(|source| MemoError::Malformed {
-            path: path.clone(),
-            source,
-        })?;
+        let fail = |what, source| MemoError::Io { what, path: path.clone(), source };
+        let text = serde_json::to_vec_pretty(memo)
+            .map_err(|source| MemoError::Malformed { path: path.clone(), source })?;
         let folder = path.parent().unwrap_or(&self.root);
         fs::create_dir_all(folder).map_err(|source| fail("create the folder of", source))?;
         let temporary = path.with_extension(format!("{}.tmp", uuid::Uuid::now_v7().simple()));
@@ -159,11 +151,7 @@ impl MemoStore {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => {
-                return Err(MemoError::Io {
-                    what: "list",
-                    path: folder,
-                    source,
-                });
+                return Err(MemoError::Io { what: "list", path: folder, source });
             }
         };
         let newest = entries
@@ -177,18 +165,14 @@ impl MemoStore {
 
     /// Returns the path of a session's file with the given ending.
     pub(crate) fn path(&self, agent: &str, id: &str, ending: &str) -> PathBuf {
-        self.root
-            .join(agent)
-            .join(format!("{}.{ending}", file_stem(id)))
+        self.root.join(agent).join(format!("{}.{ending}", file_stem(id)))
     }
 }
 
 /// Returns a file name for an id: the id itself where that is harmless, else its hash.
 fn file_stem(id: &str) -> String {
     let harmless = (1..=128).contains(&id.len())
-        && id
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
     if harmless {
         return id.to_owned();
     }
@@ -199,20 +183,11 @@ fn file_stem(id: &str) -> String {
 
 fn read(path: &Path) -> Result<Option<Memo>, MemoError> {
     match fs::read(path) {
-        Ok(text) => {
-            serde_json::from_slice(&text)
-                .map(Some)
-                .map_err(|source| MemoError::Malformed {
-                    path: path.to_owned(),
-                    source,
-                })
-        }
+        Ok(text) => serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|source| MemoError::Malformed { path: path.to_owned(), source }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(MemoError::Io {
-            what: "read",
-            path: path.to_owned(),
-            source,
-        }),
+        Err(source) => Err(MemoError::Io { what: "read", path: path.to_owned(), source }),
     }
 }
 
@@ -234,14 +209,8 @@ mod tests {
         store.save(&memo("b", "/w", 30)).unwrap();
         store.save(&memo("c", "/other", 99)).unwrap();
         store.save(&memo("a", "/w", 20)).unwrap();
-        assert_eq!(
-            store.load("claude", "a").unwrap().unwrap().updated_at,
-            at(20)
-        );
-        assert_eq!(
-            store.newest("claude", Path::new("/w")).unwrap().unwrap().id,
-            "b"
-        );
+        assert_eq!(store.load("claude", "a").unwrap().unwrap().updated_at, at(20));
+        assert_eq!(store.newest("claude", Path::new("/w")).unwrap().unwrap().id, "b");
         assert_eq!(store.newest("codex", Path::new("/w")).unwrap(), None);
         assert_eq!(store.load("claude", "zzz").unwrap(), None);
     }
@@ -252,11 +221,7 @@ mod tests {
         let store = MemoStore::new(dir.path());
         for id in ["../../etc/passwd", "/abs", "a/b", "..", ".", "", "é"] {
             let path = store.path("claude", id, "json");
-            assert_eq!(
-                path.parent().unwrap(),
-                dir.path().join("sessions/claude"),
-                "{id:?}"
-            );
+            assert_eq!(path.parent().unwrap(), dir.path().join("sessions/claude"), "{id:?}");
             store.save(&Memo::of_id("claude", id)).unwrap();
             assert_eq!(store.load("claude", id).unwrap().unwrap().id, id);
         }

@@ -59,6 +59,9 @@ const LEAK_TIMEOUT: Duration = Duration::from_secs(1);
 /// More than that is not from the tree.
 const LEAK_BYTES: usize = 2 * 1024 * 1024;
 
+/// How much of the start of standard error is kept for messages.
+const HEAD_BYTES: usize = 4 * 1024;
+
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct Spawn<'a> {
@@ -130,10 +133,7 @@ fn start(spawn: &Spawn<'_>, stdin: Stdin) -> io::Result<Proc> {
     // Made absolute because the child changes its directory first.
     let program = absolute(spawn.program)?;
     let image = Image::new(&program, spawn.args, spawn.env)?;
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place that starts processes"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
     let mut command = Command::new(&program);
     command
         .current_dir(spawn.cwd)
@@ -198,6 +198,18 @@ impl Proc {
         self.pid
     }
 
+    /// Returns the start of what the process printed on standard error, byte for byte.
+    #[must_use]
+    pub fn stderr_head(&self) -> &[u8] {
+        &self.stderr.head
+    }
+
+    /// Returns when the process last printed anything, whole line or not.
+    #[must_use]
+    pub fn last_byte_at(&self) -> Instant {
+        self.stdout.last_byte_at.max(self.stderr.last_byte_at)
+    }
+
     /// Moves some bytes, or notices the end. Cancel-safe, for all its arms are.
     async fn live(&mut self) {
         let ended = tokio::select! {
@@ -234,9 +246,7 @@ impl Proc {
 
 impl fmt::Debug for Proc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Proc")
-            .field("pid", &self.pid)
-            .finish_non_exhaustive()
+        f.debug_struct("Proc").field("pid", &self.pid).finish_non_exhaustive()
     }
 }
 
@@ -265,6 +275,8 @@ struct Output<R> {
     chunk: Vec<u8>,
     n_taken: usize,
     lines: Lines,
+    head: Vec<u8>,
+    last_byte_at: Instant,
 }
 
 impl<R: AsyncRead + Unpin> Output<R> {
@@ -274,6 +286,8 @@ impl<R: AsyncRead + Unpin> Output<R> {
             chunk: Vec::new(),
             n_taken: 0,
             lines: Lines::default(),
+            head: Vec::new(),
+            last_byte_at: Instant::now(),
         }
     }
 
@@ -298,7 +312,12 @@ impl<R: AsyncRead + Unpin> Output<R> {
         self.chunk.reserve(READ_SIZE);
         self.n_taken = 0;
         match pipe.read_buf(&mut self.chunk).await {
-            Ok(n_read) if n_read > 0 => n_read,
+            Ok(n_read) if n_read > 0 => {
+                let room = HEAD_BYTES.saturating_sub(self.head.len());
+                self.head.extend(self.chunk.iter().take(room));
+                self.last_byte_at = Instant::now();
+                n_read
+            }
             // There is nothing to be had from a broken pipe either.
             Ok(_) | Err(_) => {
                 self.pipe = None;
@@ -318,11 +337,9 @@ struct Feed {
 impl Feed {
     fn new(pipe: Option<ChildStdin>, stdin: Stdin) -> Option<Self> {
         match (pipe, stdin) {
-            (Some(pipe), Stdin::Bytes(bytes)) if !bytes.is_empty() => Some(Self {
-                pipe,
-                bytes,
-                n_written: 0,
-            }),
+            (Some(pipe), Stdin::Bytes(bytes)) if !bytes.is_empty() => {
+                Some(Self { pipe, bytes, n_written: 0 })
+            }
             _ => None,
         }
     }

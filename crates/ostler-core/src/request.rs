@@ -142,6 +142,26 @@ impl Options {
             identity: Identity::Off,
         }
     }
+
+    /// Returns which output the CLI will print: as asked, or as a template says.
+    ///
+    /// A template without a format gets no output flag, so what it prints is
+    /// plain text unless its own words ask for JSON.
+    #[must_use]
+    pub fn wire_format(&self) -> Format {
+        let Some(template) = &self.template else {
+            return self.format;
+        };
+        let asks_for_json = |word: &String| {
+            ["json", "stream-json", "--json", "--output-format=json", "--output-format=stream-json"]
+                .contains(&word.as_str())
+        };
+        match template.format {
+            Some(format) => format,
+            None if template.command.iter().any(asks_for_json) => Format::StreamJson,
+            None => Format::Text,
+        }
+    }
 }
 
 /// What the agent may do without asking.
@@ -259,6 +279,16 @@ pub enum RequestError {
     /// There is nothing to ask.
     #[error("prompt required")]
     EmptyPrompt,
+    /// The agent does not take prompts of that length.
+    #[error("the prompt has {length} characters; {agent} takes at most {limit}")]
+    PromptTooLong {
+        /// How long it is.
+        length: usize,
+        /// How long it may be.
+        limit: usize,
+        /// Who was asked.
+        agent: String,
+    },
     /// The turn could never finish.
     #[error("invalid timeout")]
     InvalidTimeout,
@@ -325,11 +355,7 @@ pub fn validate(request: &TurnRequest) -> Result<(), RequestError> {
             return Err(bad_value("environment variable", name, why));
         }
         if value.as_deref().is_some_and(|value| value.contains('\0')) {
-            return Err(bad_value(
-                "environment variable",
-                name,
-                "a value cannot hold NUL",
-            ));
+            return Err(bad_value("environment variable", name, "a value cannot hold NUL"));
         }
     }
     check_directory(&options.cwd)
@@ -351,10 +377,7 @@ pub fn check_session(id: &str) -> Result<(), RequestError> {
     } else {
         return Ok(());
     };
-    Err(RequestError::BadSession {
-        id: id.to_owned(),
-        why,
-    })
+    Err(RequestError::BadSession { id: id.to_owned(), why })
 }
 
 fn check_value(what: &'static str, value: Option<&str>) -> Result<(), RequestError> {
@@ -372,11 +395,7 @@ fn check_value(what: &'static str, value: Option<&str>) -> Result<(), RequestErr
 }
 
 fn bad_value(what: &'static str, value: &str, why: &'static str) -> RequestError {
-    RequestError::BadValue {
-        what,
-        value: value.to_owned(),
-        why,
-    }
+    RequestError::BadValue { what, value: value.to_owned(), why }
 }
 
 fn check_directory(path: &Path) -> Result<(), RequestError> {
@@ -388,10 +407,7 @@ fn check_directory(path: &Path) -> Result<(), RequestError> {
         }
         Err(error) => format!("cannot be read: {error}"),
     };
-    Err(RequestError::BadDirectory {
-        path: path.to_owned(),
-        why,
-    })
+    Err(RequestError::BadDirectory { path: path.to_owned(), why })
 }
 
 #[cfg(test)]

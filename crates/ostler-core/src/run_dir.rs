@@ -116,10 +116,7 @@ fn check_private(parent: &Path) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
-        format!(
-            "{} is not a folder that only this user can enter; remove it",
-            parent.display()
-        ),
+        format!("{} is not a folder that only this user can enter; remove it", parent.display()),
     ))
 }
 

@@ -130,9 +130,9 @@ fn has_flag(facts: &TemplateFacts, words: &[&String], flag: &str) -> bool {
         Some(same) => same.contains(&word),
         None => word == flag,
     };
-    words.iter().any(|word| {
-        is_it(word) || word.split_once('=').is_some_and(|(name, _)| is_it(name))
-    })
+    words
+        .iter()
+        .any(|word| is_it(word) || word.split_once('=').is_some_and(|(name, _)| is_it(name)))
 }
 
 /// Replaces `{{Name}}`; an unknown name is empty, anything else stays as it is.
@@ -140,7 +140,9 @@ pub fn expand<'a>(text: &str, lookup: &impl Fn(&str) -> Option<&'a str>) -> Stri
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
-        let Some((name, behind)) = after.split_once("}}") else { break };
+        let Some((name, behind)) = after.split_once("}}") else {
+            break;
+        };
         result.push_str(before);
         let name = name.trim();
         if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -171,8 +173,8 @@ mod tests {
     };
 
     fn template(words: &[&str]) -> Template {
-        let mut template = Template::default();
-        template.command = words.iter().map(|word| (*word).to_owned()).collect();
+        let command = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut template = Template { command, ..Template::default() };
         template.variables.insert("SessionId".into(), "new-1".into());
         template
     }
@@ -203,7 +205,8 @@ mod tests {
 
     #[test]
     fn flags_that_are_there_in_any_spelling_are_not_added() {
-        let line = words(&template(&["agent", "--print", "--model=x", "{{Body}}"]), &resume(), "hi");
+        let line =
+            words(&template(&["agent", "--print", "--model=x", "{{Body}}"]), &resume(), "hi");
         assert_eq!(line, "--print --model=x --resume old-1 hi");
     }
 

@@ -48,11 +48,12 @@ pub(crate) fn verdict(title: &str, evidence: &mut Evidence) -> TurnEnd {
             end.stop_reason = Some(StopReason::Error);
         }
         None => {
-            if let Some(exit) = evidence.exit.as_ref().filter(|exit| !exit.is_success()) {
-                if !evidence.stopped_after_end {
-                    let failure = end.failure.take().unwrap_or_else(|| crashed(exit));
-                    end.failure = Some(failure.with_exit(title, exit.number(), &exit.stderr));
-                }
+            if let Some(exit) = evidence.exit.as_ref()
+                && !exit.is_success()
+                && !evidence.stopped_after_end
+            {
+                let failure = end.failure.take().unwrap_or_else(|| crashed(exit));
+                end.failure = Some(failure.with_exit(title, exit.number(), &exit.stderr));
             }
             if end.failure.is_some() && end.stop_reason.as_ref().is_none_or(is_fine) {
                 end.stop_reason = Some(StopReason::Error);
@@ -95,7 +96,8 @@ mod tests {
 
     #[test]
     fn an_answer_and_a_clean_exit_are_a_success() {
-        let mut evidence = Evidence { end: answered(), exit: exit(0, "noise"), ..Evidence::default() };
+        let mut evidence =
+            Evidence { end: answered(), exit: exit(0, "noise"), ..Evidence::default() };
         let end = verdict("Claude", &mut evidence);
         assert_eq!((end.text.as_deref(), end.failure), (Some("hi"), None));
     }

@@ -121,12 +121,15 @@ fn load(data_dir: &Path) -> Cache {
 
 /// Writes a version down. A cache that cannot be written is only slower.
 fn remember(data_dir: &Path, program: &Path, version: &str) {
-    let Ok(meta) = fs::metadata(program) else { return };
+    let Ok(meta) = fs::metadata(program) else {
+        return;
+    };
     let mut cache = load(data_dir);
-    let known =
-        Known { modified: meta.mtime(), size: meta.size(), version: version.to_owned() };
+    let known = Known { modified: meta.mtime(), size: meta.size(), version: version.to_owned() };
     cache.insert(key(program), known);
-    let Ok(text) = serde_json::to_vec_pretty(&cache) else { return };
+    let Ok(text) = serde_json::to_vec_pretty(&cache) else {
+        return;
+    };
     let path = file(data_dir);
     let temporary = path.with_extension(format!("{}.tmp", uuid::Uuid::now_v7().simple()));
     let written = fs::create_dir_all(data_dir)

@@ -54,20 +54,11 @@ fn shell(script: &str) -> Proc {
 }
 
 fn refused(program: &Path, cwd: &Path) -> SpawnError {
-    proc::spawn(Spawn {
-        program,
-        args: &[],
-        env: &[],
-        cwd,
-        stdin: Stdin::Null,
-    })
-    .unwrap_err()
+    proc::spawn(Spawn { program, args: &[], env: &[], cwd, stdin: Stdin::Null }).unwrap_err()
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    timeout(LIMIT, future)
-        .await
-        .expect("it should not take so long")
+    timeout(LIMIT, future).await.expect("it should not take so long")
 }
 
 async fn next_line(proc: &mut Proc) -> String {
@@ -110,18 +101,11 @@ async fn run(mut proc: Proc) -> Ended {
 }
 
 fn plain(stdout: &str, code: i32) -> Ended {
-    Ended {
-        stdout: stdout.into(),
-        code: Some(code),
-        ..Ended::default()
-    }
+    Ended { stdout: stdout.into(), code: Some(code), ..Ended::default() }
 }
 
 fn by_signal(signal: i32) -> Ended {
-    Ended {
-        signal: Some(signal),
-        ..Ended::default()
-    }
+    Ended { signal: Some(signal), ..Ended::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,10 +126,7 @@ async fn both_streams_and_the_exit_code_arrive() {
 async fn after_the_end_there_is_only_the_end() {
     let mut proc = shell("exit 3");
     for _ in 0..3 {
-        let exited = ProcEvent::Exited {
-            code: Some(3),
-            signal: None,
-        };
+        let exited = ProcEvent::Exited { code: Some(3), signal: None };
         assert_eq!(within(proc.next()).await, exited);
         proc.signal(Signal::Term);
         proc.kill();
@@ -245,15 +226,7 @@ async fn arguments_and_directory_arrive_as_given() {
     let folder = folder.path().canonicalize().unwrap();
     let proc = proc::spawn(Spawn {
         program: Path::new("/bin/sh"),
-        args: &words(&[
-            "-c",
-            "pwd; printf '%s\n' \"$@\"",
-            "sh",
-            "-x",
-            "",
-            "a b",
-            "*",
-        ]),
+        args: &words(&["-c", "pwd; printf '%s\n' \"$@\"", "sh", "-x", "", "a b", "*"]),
         env: &path_env(),
         cwd: &folder,
         stdin: Stdin::Null,
@@ -313,10 +286,7 @@ async fn what_is_no_program_is_not_executable() {
         {
             error = refused(&program, Path::new("/"));
         }
-        assert!(
-            matches!(error, SpawnError::NotExecutable { .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error, SpawnError::NotExecutable { .. }), "{error:?}");
         assert!(error.to_string().contains(why), "{error}");
     }
 }

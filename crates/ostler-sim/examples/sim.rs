@@ -12,11 +12,7 @@ use ostler_sim::model::{self, Options, Sim};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port = std::env::args().nth(1).map_or(Ok(0), |port| port.parse())?;
     let address = (Ipv4Addr::LOCALHOST, port).into();
-    let sim = Sim::start(Options {
-        address,
-        ..Options::default()
-    })
-    .await?;
+    let sim = Sim::start(Options { address, ..Options::default() }).await?;
     println!("{}", sim.base_url());
     for agent in model::agents() {
         let Some(settings) = model::settings(agent, &sim.base_url()) else {

@@ -2,5 +2,5 @@
 //! simulated model that real CLIs talk to, and a scripted agent that plays a
 //! CLI.
 
-pub mod scripted;
 pub mod model;
+pub mod scripted;

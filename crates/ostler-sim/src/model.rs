@@ -54,10 +54,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            address: (Ipv4Addr::LOCALHOST, 0).into(),
-            fallback: "text".to_owned(),
-        }
+        Self { address: (Ipv4Addr::LOCALHOST, 0).into(), fallback: "text".to_owned() }
     }
 }
 
@@ -78,10 +75,7 @@ impl Sim {
         if !options.address.ip().is_loopback() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!(
-                    "the simulated model listens on loopback only, not on {}",
-                    options.address
-                ),
+                format!("the simulated model listens on loopback only, not on {}", options.address),
             ));
         }
         let listener = TcpListener::bind(options.address).await?;
@@ -99,15 +93,8 @@ impl Sim {
             .with_graceful_shutdown(shared.stop.clone().cancelled_owned());
         // The server gives up single connections by itself and never ends with
         // an error of its own.
-        let server = shared
-            .tasks
-            .spawn(async move { serve.await.ok() })
-            .abort_handle();
-        Ok(Self {
-            address,
-            shared,
-            server,
-        })
+        let server = shared.tasks.spawn(async move { serve.await.ok() }).abort_handle();
+        Ok(Self { address, shared, server })
     }
 
     /// Returns the address it listens on.
@@ -131,10 +118,7 @@ impl Sim {
     pub async fn stop(self) {
         self.shared.stop.cancel();
         self.shared.tasks.close();
-        if tokio::time::timeout(STOP_LIMIT, self.shared.tasks.wait())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(STOP_LIMIT, self.shared.tasks.wait()).await.is_err() {
             self.server.abort();
         }
     }

@@ -135,10 +135,9 @@ fn run(args: Vec<OsString>, environment: &Environment) -> Result<u8, Error> {
     };
     match end {
         End::Exit(code) => Ok(code),
-        End::Signal(signal) => Err(Error::Io {
-            what: format!("could not die by {signal}"),
-            source: os::die(signal),
-        }),
+        End::Signal(signal) => {
+            Err(Error::Io { what: format!("could not die by {signal}"), source: os::die(signal) })
+        }
     }
 }
 

@@ -53,13 +53,12 @@ pub static SPEC: AgentSpec = AgentSpec {
         max_prompt_length: 10_000_000,
     },
     env: ENV,
+    home_env: &["CLAUDE_CONFIG_DIR", "GOOGLE_APPLICATION_CREDENTIALS"],
+    project_files: &["CLAUDE.md", ".claude", ".mcp.json"],
     // SIGTERM makes it end its running and background shells and exit 143.
     // SIGINT is no cancel: it exits 0, and now and then without a last word.
     // SIGKILL leaves the shells, which have sessions of their own, behind.
-    stop: &[StopStep::Signal {
-        signal: Signal::Term,
-        wait: Duration::from_secs(5),
-    }],
+    stop: &[StopStep::Signal { signal: Signal::Term, wait: Duration::from_secs(5) }],
     tested_versions: &["2.1.325", "2.1.197"],
     install_hint: "npm install -g @anthropic-ai/claude-code (2.1.325 wants Node 22; \
                    on Node 20 npm silently picks 2.1.197)",

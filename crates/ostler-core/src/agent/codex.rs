@@ -51,11 +51,10 @@ pub static SPEC: AgentSpec = AgentSpec {
         max_prompt_length: 1_048_576,
     },
     env: ENV,
+    home_env: &["CODEX_HOME", "CODEX_SQLITE_HOME"],
+    project_files: &[".codex", "AGENTS.md"],
     // SIGTERM leaves the running tool behind, SIGINT does not.
-    stop: &[StopStep::Signal {
-        signal: Signal::Int,
-        wait: Duration::from_secs(2),
-    }],
+    stop: &[StopStep::Signal { signal: Signal::Int, wait: Duration::from_secs(2) }],
     tested_versions: &["0.166.0"],
     install_hint: "npm install -g @openai/codex",
     identity: "You are Codex, answering through a chat gateway. \
@@ -89,13 +88,7 @@ macro_rules! natives {
     ($package:literal, $triple:literal) => {
         &[
             concat!("../../", $package, "/vendor/", $triple, "/bin/codex"),
-            concat!(
-                "../node_modules/@openai/",
-                $package,
-                "/vendor/",
-                $triple,
-                "/bin/codex"
-            ),
+            concat!("../node_modules/@openai/", $package, "/vendor/", $triple, "/bin/codex"),
             concat!("../vendor/", $triple, "/bin/codex"),
         ]
     };

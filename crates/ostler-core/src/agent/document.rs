@@ -211,11 +211,7 @@ impl Scan {
             }
             self.last = Some(byte);
         }
-        if self.depth == 0 {
-            Nesting::Closed
-        } else {
-            Nesting::Open
-        }
+        if self.depth == 0 { Nesting::Closed } else { Nesting::Open }
     }
 
     /// Returns whether the first value of a line may stand where it stands.
@@ -321,10 +317,7 @@ mod tests {
     #[test]
     fn a_line_that_breaks_off_inside_a_string_is_a_plain_line() {
         let text = "{\"type\":\"assist";
-        assert_eq!(
-            read_text(&format!("{text}\n{{\"a\":1}}")),
-            [line(text), Ok(json!({"a": 1}))]
-        );
+        assert_eq!(read_text(&format!("{text}\n{{\"a\":1}}")), [line(text), Ok(json!({"a": 1}))]);
     }
 
     #[test]
@@ -350,9 +343,7 @@ mod tests {
     fn half_an_emoji_does_not_cost_the_document() {
         assert_eq!(
             read_text(r#"{"a":"x\ud83d","b":"\ud83e\udd80","c":"\\ud83d","d":"\udd80"}"#),
-            [Ok(
-                json!({"a": "x\u{fffd}", "b": "🦀", "c": "\\ud83d", "d": "\u{fffd}"})
-            )]
+            [Ok(json!({"a": "x\u{fffd}", "b": "🦀", "c": "\\ud83d", "d": "\u{fffd}"}))]
         );
         assert_eq!(read(&[b"{\"a\":\"\xff\"}"]), [Ok(json!({"a": "\u{fffd}"}))]);
     }

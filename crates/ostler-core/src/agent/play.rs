@@ -24,11 +24,7 @@ impl Recording {
         let stderr = fs::read(stdout.with_extension("stderr")).unwrap_or_default();
         let exit = fs::read_to_string(stdout.with_extension("exit")).unwrap();
         let text = String::from_utf8_lossy(&stderr).into_owned();
-        Self {
-            stdout: fs::read(stdout).unwrap(),
-            exit: parse_exit(&exit, text),
-            stderr,
-        }
+        Self { stdout: fs::read(stdout).unwrap(), exit: parse_exit(&exit, text), stderr }
     }
 }
 
@@ -40,33 +36,18 @@ fn parse_exit(text: &str, stderr: String) -> Exit {
     let number = |value: &Value| value.as_i64().and_then(|n| i32::try_from(n).ok());
     match &value {
         Value::Object(fields) => {
-            let signal = fields
-                .get("signal")
-                .and_then(Value::as_str)
-                .map(|name| match name {
-                    "SIGKILL" => libc::SIGKILL,
-                    "SIGINT" => libc::SIGINT,
-                    "SIGTERM" => libc::SIGTERM,
-                    other => panic!("signal {other}"),
-                });
-            Exit {
-                code: fields.get("exit_code").and_then(number),
-                signal,
-                stderr,
-            }
+            let signal = fields.get("signal").and_then(Value::as_str).map(|name| match name {
+                "SIGKILL" => libc::SIGKILL,
+                "SIGINT" => libc::SIGINT,
+                "SIGTERM" => libc::SIGTERM,
+                other => panic!("signal {other}"),
+            });
+            Exit { code: fields.get("exit_code").and_then(number), signal, stderr }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             match number(&value) {
-                Some(code) if code < 0 => Exit {
-                    code: None,
-                    signal: Some(-code),
-                    stderr,
-                },
-                code => Exit {
-                    code,
-                    signal: None,
-                    stderr,
-                },
+                Some(code) if code < 0 => Exit { code: None, signal: Some(-code), stderr },
+                code => Exit { code, signal: None, stderr },
             }
         }
     }
@@ -96,31 +77,17 @@ pub(crate) fn play_with(
     };
     let mut dialect = (spec.dialect)(&launch);
     let mut out = Vec::new();
-    for (from, bytes) in [
-        (Stream::Stderr, &recording.stderr),
-        (Stream::Stdout, &recording.stdout),
-    ] {
+    for (from, bytes) in [(Stream::Stderr, &recording.stderr), (Stream::Stdout, &recording.stdout)]
+    {
         let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
         if lines.last().is_some_and(|line| line.is_empty()) {
             lines.pop();
         }
         for bytes in lines {
-            dialect.step(
-                Timestamp::UNIX_EPOCH,
-                Input::Line {
-                    from,
-                    bytes,
-                    cut: false,
-                },
-                &mut out,
-            );
+            dialect.step(Timestamp::UNIX_EPOCH, Input::Line { from, bytes, cut: false }, &mut out);
         }
     }
-    dialect.step(
-        Timestamp::UNIX_EPOCH,
-        Input::Exited(&recording.exit),
-        &mut out,
-    );
+    dialect.step(Timestamp::UNIX_EPOCH, Input::Exited(&recording.exit), &mut out);
     out
 }
 
@@ -140,22 +107,15 @@ pub(crate) fn transcript(actions: &[Action]) -> String {
             Action::Stop => "stop".to_owned(),
             Action::Opened { id, .. } => format!("opened {id}"),
             Action::Emit { parent, event, .. } => {
-                let parent = parent
-                    .as_ref()
-                    .map(|id| format!("[{id}] "))
-                    .unwrap_or_default();
+                let parent = parent.as_ref().map(|id| format!("[{id}] ")).unwrap_or_default();
                 format!("{parent}{}", event_line(event))
             }
             Action::EndTurn { end, .. } => format!(
                 "end text={:?} failure={:?} model={:?} stop={:?} {} totals={:?} meta={:?}",
                 end.text.as_deref().map(shorten),
-                end.failure
-                    .as_ref()
-                    .map(|f| (f.kind.code(), shorten(&f.message), f.retry_after)),
+                end.failure.as_ref().map(|f| (f.kind.code(), shorten(&f.message), f.retry_after)),
                 end.model,
-                end.stop_reason
-                    .as_ref()
-                    .map(|reason| reason.as_str().to_owned()),
+                end.stop_reason.as_ref().map(|reason| reason.as_str().to_owned()),
                 usage_line(&end.usage),
                 end.totals,
                 end.meta.keys().collect::<Vec<_>>(),
@@ -170,18 +130,9 @@ fn event_line(event: &EventBody) -> String {
     match event {
         EventBody::Output { text, block } => format!("output {block} {:?}", shorten(text)),
         EventBody::Thinking { text, block } => format!("thinking {block} {:?}", shorten(text)),
-        EventBody::ToolUse {
-            id,
-            tool,
-            input,
-            title,
-        } => {
+        EventBody::ToolUse { id, tool, input, title } => {
             let input = input.as_ref().map(ToString::to_string).unwrap_or_default();
-            format!(
-                "tool_use {id} {tool} {} title={:?}",
-                shorten(&input),
-                shorten(title)
-            )
+            format!("tool_use {id} {tool} {} title={:?}", shorten(&input), shorten(title))
         }
         EventBody::ToolResult(r) => format!(
             "tool_result {} {} {:?} is_error={} exit={:?} truncated={}",
@@ -195,16 +146,8 @@ fn event_line(event: &EventBody) -> String {
         EventBody::Usage(usage) => usage_line(usage),
         EventBody::Error(failure) => format!("error {}", failure.kind.code()),
         EventBody::Unknown { stream, text } => format!("unknown {stream:?} {:?}", shorten(text)),
-        EventBody::Status(Status::Retry {
-            attempt,
-            max,
-            delay_ms,
-            text,
-        }) => {
-            format!(
-                "retry {attempt:?}/{max:?} after {delay_ms:?} {:?}",
-                shorten(text)
-            )
+        EventBody::Status(Status::Retry { attempt, max, delay_ms, text }) => {
+            format!("retry {attempt:?}/{max:?} after {delay_ms:?} {:?}", shorten(text))
         }
         EventBody::Status(Status::Retracted { block }) => format!("retracted {block}"),
         EventBody::Status(status) => {
@@ -216,13 +159,7 @@ fn event_line(event: &EventBody) -> String {
 }
 
 fn usage_line(usage: &Usage) -> String {
-    let Usage {
-        input_tokens,
-        output_tokens,
-        cached_tokens,
-        total_tokens,
-        cost_usd,
-    } = usage;
+    let Usage { input_tokens, output_tokens, cached_tokens, total_tokens, cost_usd } = usage;
     format!(
         "usage in={input_tokens:?} out={output_tokens:?} cached={cached_tokens:?} \
          total={total_tokens:?} cost={cost_usd:?}"

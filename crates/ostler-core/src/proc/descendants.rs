@@ -135,13 +135,8 @@ impl Drop for Fd {
 fn read_self_link() -> Option<pid_t> {
     let mut buffer = [0_u8; 16];
     // SAFETY: the path is zero-terminated, the buffer as long as we say.
-    let n_read = unsafe {
-        libc::readlink(
-            c"/proc/self".as_ptr(),
-            buffer.as_mut_ptr().cast(),
-            buffer.len(),
-        )
-    };
+    let n_read =
+        unsafe { libc::readlink(c"/proc/self".as_ptr(), buffer.as_mut_ptr().cast(), buffer.len()) };
     parse_number(buffer.get(..usize::try_from(n_read).ok()?)?)
 }
 
@@ -149,8 +144,7 @@ fn read_parent(folder: &Fd, name: &[u8]) -> Option<pid_t> {
     let mut path = [0_u8; 32];
     path.get_mut(..name.len())?.copy_from_slice(name);
     let tail = b"/stat\0";
-    path.get_mut(name.len()..name.len().checked_add(tail.len())?)?
-        .copy_from_slice(tail);
+    path.get_mut(name.len()..name.len().checked_add(tail.len())?)?.copy_from_slice(tail);
     let path = CStr::from_bytes_until_nul(&path).ok()?;
     let mut buffer = [0_u8; 512];
     parse_parent(Fd::open(folder.0, path, 0)?.read(&mut buffer)?)

@@ -65,14 +65,12 @@ impl SpawnError {
                 program,
                 why: "the interpreter or loader it names does not exist",
             },
-            Some(libc::EACCES) if spawn.program.is_dir() => Self::NotExecutable {
-                program,
-                why: "it is a directory",
-            },
-            Some(libc::EACCES | libc::EPERM) => Self::NotExecutable {
-                program,
-                why: "permission denied",
-            },
+            Some(libc::EACCES) if spawn.program.is_dir() => {
+                Self::NotExecutable { program, why: "it is a directory" }
+            }
+            Some(libc::EACCES | libc::EPERM) => {
+                Self::NotExecutable { program, why: "permission denied" }
+            }
             Some(libc::ENOEXEC) => Self::NotExecutable {
                 program,
                 why: "it is neither a binary for this system nor a script with an interpreter line",
@@ -82,9 +80,7 @@ impl SpawnError {
     }
 
     pub(super) fn not_found(program: &Path) -> Self {
-        Self::NotFound {
-            program: program.to_owned(),
-        }
+        Self::NotFound { program: program.to_owned() }
     }
 }
 

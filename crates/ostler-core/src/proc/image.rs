@@ -45,11 +45,7 @@ impl Image {
         for (name, value) in env {
             environment.push(CString::new(assignment(name, value))?);
         }
-        Ok(Self {
-            program,
-            arguments: Words::new(arguments),
-            environment: Words::new(environment),
-        })
+        Ok(Self { program, arguments: Words::new(arguments), environment: Words::new(environment) })
     }
 
     /// Becomes the program; returns only when that is not possible.
@@ -79,10 +75,7 @@ impl Words {
     fn new(words: Vec<CString>) -> Self {
         let ends = [ptr::null()];
         let pointers = words.iter().map(|word| word.as_ptr()).chain(ends).collect();
-        Self {
-            pointers,
-            _words: words,
-        }
+        Self { pointers, _words: words }
     }
 }
 

@@ -136,13 +136,7 @@ fn become_leader(keeper: pid_t) {
     // is bound to the thread that forked, and the keeper has only one.
     unsafe {
         libc::setpgid(0, 0);
-        libc::prctl(
-            libc::PR_SET_PDEATHSIG,
-            libc::SIGKILL as c_ulong,
-            NONE,
-            NONE,
-            NONE,
-        );
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong, NONE, NONE, NONE);
         if libc::getppid() != keeper {
             libc::_exit(1);
         }
@@ -174,13 +168,7 @@ fn keep(control: RawFd, leader: pid_t) -> ! {
         }
         close_from(1);
         libc::chdir(c"/".as_ptr());
-        libc::prctl(
-            libc::PR_SET_NAME,
-            c"ostler-keeper".as_ptr(),
-            NONE,
-            NONE,
-            NONE,
-        );
+        libc::prctl(libc::PR_SET_NAME, c"ostler-keeper".as_ptr(), NONE, NONE, NONE);
         // The host's memory is in here: no core dumps, no debuggers.
         libc::prctl(libc::PR_SET_DUMPABLE, NONE, NONE, NONE, NONE);
         libc::signalfd(-1, &raw const signals, libc::SFD_NONBLOCK)
@@ -260,11 +248,7 @@ fn has_ended(leader: pid_t) -> bool {
         // SAFETY: `info` is ours and writable, and zeros are a valid one.
         let dead = unsafe {
             let failed = libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0;
-            if failed {
-                -1
-            } else {
-                info.assume_init_ref().si_pid()
-            }
+            if failed { -1 } else { info.assume_init_ref().si_pid() }
         };
         match dead {
             0 => return false,
@@ -281,11 +265,7 @@ fn has_ended(leader: pid_t) -> bool {
 
 /// Kills children until there are none; returns how the leader ended.
 fn end_tree(signal_fd: RawFd, leader: pid_t) -> Option<c_int> {
-    let mut burial = Burial {
-        leader,
-        status: None,
-        n_buried: 0,
-    };
+    let mut burial = Burial { leader, status: None, n_buried: 0 };
     descendants::kill_child(leader);
     let limit = now_ms().saturating_add(KILL_LIMIT_MS);
     // Most trees are the leader and its group: usually nobody is left to search.
@@ -376,12 +356,7 @@ fn end_like(status: Option<c_int>, leader: pid_t) -> ! {
 unsafe fn close_from(first: RawFd) {
     // SAFETY: the caller vouches for the descriptors; the limit is ours to write.
     unsafe {
-        if libc::syscall(
-            libc::SYS_close_range,
-            first as c_ulong,
-            c_int::MAX as c_ulong,
-            NONE,
-        ) == 0
+        if libc::syscall(libc::SYS_close_range, first as c_ulong, c_int::MAX as c_ulong, NONE) == 0
         {
             return;
         }
@@ -417,25 +392,16 @@ fn signal_set(signals: Signals) -> libc::sigset_t {
 }
 
 fn poll_in(fd: RawFd) -> libc::pollfd {
-    libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    }
+    libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
 fn now_ms() -> i64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the time is ours and writable.
     unsafe {
         libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
     }
-    now.tv_sec
-        .saturating_mul(1000)
-        .saturating_add(now.tv_nsec.wrapping_div(1_000_000))
+    now.tv_sec.saturating_mul(1000).saturating_add(now.tv_nsec.wrapping_div(1_000_000))
 }
 
 fn errno() -> c_int {

@@ -17,10 +17,7 @@ impl Identity {
     fn of(pid: u32) -> Option<Self> {
         let fields = stat(pid)?;
         // A zombie has ended; its parent just has not asked yet.
-        (fields[0] != "Z").then(|| Self {
-            pid,
-            started: fields[19].clone(),
-        })
+        (fields[0] != "Z").then(|| Self { pid, started: fields[19].clone() })
     }
 
     fn is_running(&self) -> bool {
@@ -151,10 +148,7 @@ async fn orphans_are_buried_while_the_leader_lives() {
     let mut proc = shell("(sh -c 'echo $$' &); echo -; exec sleep 600");
     let first = next_line(&mut proc).await;
     let second = next_line(&mut proc).await;
-    let orphan = [first, second]
-        .into_iter()
-        .find(|line| line != "-")
-        .unwrap();
+    let orphan = [first, second].into_iter().find(|line| line != "-").unwrap();
     let orphan: u32 = orphan.parse().unwrap();
     eventually("the orphan is not even a zombie", || stat(orphan).is_none()).await;
     assert!(Identity::of(proc.pid()).is_some());
@@ -220,10 +214,7 @@ async fn two_hundred_at_once_leave_no_process_and_no_descriptor() {
         assert_eq!(stat(keeper), None);
     }
     // Tests of other threads have some open, but not for long.
-    eventually("everything is closed", || {
-        open_pipes_and_sockets() <= before + 40
-    })
-    .await;
+    eventually("everything is closed", || open_pipes_and_sockets() <= before + 40).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -238,17 +229,9 @@ async fn what_did_not_start_leaves_no_keeper() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killing_the_host_leaves_nobody() {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a host under a keeper would be no proof"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a host under a keeper would be no proof")]
     let mut host = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "tree::host_of_a_tree",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args(["--exact", "tree::host_of_a_tree", "--ignored", "--nocapture"])
         .env(HOST_MARK, "1")
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)
@@ -332,9 +315,7 @@ fn open_pipes_and_sockets() -> usize {
         .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())
         .filter(|target| {
             let target = target.to_string_lossy();
-            ["pipe:", "socket:", "anon_inode:[pidfd]"]
-                .iter()
-                .any(|kind| target.starts_with(kind))
+            ["pipe:", "socket:", "anon_inode:[pidfd]"].iter().any(|kind| target.starts_with(kind))
         })
         .count()
 }

@@ -48,11 +48,7 @@ pub fn find(word: &str) -> Option<&'static Behaviour> {
 /// Returns the reply to a word that is not in the table.
 pub(crate) fn unknown(word: &str) -> Reply {
     let known: Vec<&str> = BEHAVIOURS.iter().map(|behaviour| behaviour.word).collect();
-    Answer::text(format!(
-        "There is no sim:{word}. There is: {}.",
-        known.join(", ")
-    ))
-    .into()
+    Answer::text(format!("There is no sim:{word}. There is: {}.", known.join(", "))).into()
 }
 
 /// Every behaviour, in the order in which it is shown.
@@ -124,6 +120,12 @@ pub static BEHAVIOURS: &[Behaviour] = &[
         plan: plan::daemon_tool,
     },
     Behaviour {
+        word: "read",
+        argument: "=<path, notes.txt>",
+        about: "reads a file with the CLI's reading tool or shell, then answers with its content",
+        plan: plan::read,
+    },
+    Behaviour {
         word: "write",
         argument: "=<path, sim-note.txt>",
         about: "writes a file with the CLI's own editing tool",
@@ -181,31 +183,19 @@ pub static BEHAVIOURS: &[Behaviour] = &[
         word: "refusal",
         argument: "",
         about: "the model declines",
-        plan: |_| {
-            Answer::text("I can't help with that.")
-                .stopping(Stop::Refusal)
-                .into()
-        },
+        plan: |_| Answer::text("I can't help with that.").stopping(Stop::Refusal).into(),
     },
     Behaviour {
         word: "filter",
         argument: "",
         about: "the provider's filter stops the answer; for Anthropic the same as refusal",
-        plan: |_| {
-            Answer::text("This answer is not al")
-                .stopping(Stop::Filter)
-                .into()
-        },
+        plan: |_| Answer::text("This answer is not al").stopping(Stop::Filter).into(),
     },
     Behaviour {
         word: "length",
         argument: "",
         about: "the answer stops at the output limit",
-        plan: |_| {
-            Answer::text("This answer is cut sho")
-                .stopping(Stop::Length)
-                .into()
-        },
+        plan: |_| Answer::text("This answer is cut sho").stopping(Stop::Length).into(),
     },
     Behaviour {
         word: "context",
@@ -253,11 +243,7 @@ pub static BEHAVIOURS: &[Behaviour] = &[
         word: "429",
         argument: "=<seconds for retry-after, none>",
         about: "HTTP 429, rate limit",
-        plan: |turn| {
-            Reply::Refuse(Refusal::RateLimited {
-                retry_after_s: turn.word.number(),
-            })
-        },
+        plan: |turn| Reply::Refuse(Refusal::RateLimited { retry_after_s: turn.word.number() }),
     },
     Behaviour {
         word: "500",

@@ -26,28 +26,18 @@ pub(crate) fn choose(conversation: &Conversation, fallback: &str, seen: &mut See
     let prompt = conversation.newest_prompt().unwrap_or_default();
     let word = Word::find(prompt)
         .or_else(|| Word::parse(fallback))
-        .unwrap_or(Word {
-            name: "text",
-            line: None,
-        });
+        .unwrap_or(Word { name: "text", line: None });
     let name = match word.name.strip_prefix(ONCE) {
         Some(name) if seen.first_time(conversation) => name,
         Some(_) => "text",
         None => word.name,
     };
-    let turn = Turn {
-        conversation,
-        prompt,
-        word,
-    };
+    let turn = Turn { conversation, prompt, word };
     let reply = match behaviour::find(name) {
         Some(behaviour) => (behaviour.plan)(&turn),
         None => behaviour::unknown(name),
     };
-    Choice {
-        word: word.name.to_owned(),
-        reply,
-    }
+    Choice { word: word.name.to_owned(), reply }
 }
 
 /// Remembers which prompts have had their one failure.
@@ -86,10 +76,7 @@ mod tests {
     fn talk(session: &str, prompts: &[&str]) -> Conversation {
         Conversation {
             session: session.to_owned(),
-            entries: prompts
-                .iter()
-                .map(|text| Entry::User((*text).to_owned()))
-                .collect(),
+            entries: prompts.iter().map(|text| Entry::User((*text).to_owned())).collect(),
             ..Conversation::default()
         }
     }
@@ -108,28 +95,19 @@ mod tests {
 
     #[test]
     fn a_newest_prompt_without_a_word_gets_the_default_answer() {
-        assert_eq!(
-            choose_text(&["sim:echo-text", "hello"], "text"),
-            behaviour::HELLO
-        );
+        assert_eq!(choose_text(&["sim:echo-text", "hello"], "text"), behaviour::HELLO);
     }
 
     #[test]
     fn the_fallback_word_speaks_for_prompts_without_one() {
         assert_eq!(choose_text(&["--help"], "echo-text"), "--help");
-        assert_eq!(
-            choose_text(&["--help sim:text"], "echo-text"),
-            behaviour::HELLO
-        );
+        assert_eq!(choose_text(&["--help sim:text"], "echo-text"), behaviour::HELLO);
     }
 
     #[test]
     fn an_unknown_word_is_named_in_the_answer() {
         let text = choose_text(&["sim:nonsense"], "text");
-        assert!(
-            text.starts_with("There is no sim:nonsense. There is: text, thinking"),
-            "{text}"
-        );
+        assert!(text.starts_with("There is no sim:nonsense. There is: text, thinking"), "{text}");
     }
 
     #[test]
@@ -150,9 +128,6 @@ mod tests {
         assert!(refused("a", &["sim:once-500"]));
         assert!(!refused("a", &["sim:once-500"]));
         assert!(refused("b", &["sim:once-500"]), "another conversation");
-        assert!(
-            refused("a", &["sim:once-500", "sim:once-500"]),
-            "a new prompt"
-        );
+        assert!(refused("a", &["sim:once-500", "sim:once-500"]), "a new prompt");
     }
 }

@@ -75,8 +75,7 @@ impl Conversation {
         self.system.iter().chain(users).find_map(|text| {
             WORKING_DIRECTORY.iter().find_map(|(before, after)| {
                 let (_, rest) = text.split_once(before)?;
-                rest.split_once(after)
-                    .map(|(directory, _)| directory.trim())
+                rest.split_once(after).map(|(directory, _)| directory.trim())
             })
         })
     }
@@ -91,9 +90,7 @@ fn typed(entry: &Entry) -> Option<&str> {
 
 fn is_added(text: &str) -> bool {
     let text = text.trim();
-    ADDED
-        .iter()
-        .any(|(start, end)| text.starts_with(start) && text.ends_with(end))
+    ADDED.iter().any(|(start, end)| text.starts_with(start) && text.ends_with(end))
 }
 
 /// Where the CLIs name the working directory: the text before and after it.
@@ -112,10 +109,7 @@ const ADDED: &[(&str, &str)] = &[
     // Claude: asks the model to go on after a length stop, an empty answer, a
     // refusal; the behaviour of the prompt before it goes on as well.
     ("Output token limit hit", ""),
-    (
-        "Your response was cut off because it exceeded the output token limit",
-        "",
-    ),
+    ("Your response was cut off because it exceeded the output token limit", ""),
     ("[Your previous response had no visible output", "]"),
     ("Your response above was stopped by a safety classifier", ""),
     // Codex: environment, project instructions, an interrupted turn.
@@ -136,10 +130,7 @@ mod tests {
     }
 
     fn conversation(entries: Vec<Entry>) -> Conversation {
-        Conversation {
-            entries,
-            ..Conversation::default()
-        }
+        Conversation { entries, ..Conversation::default() }
     }
 
     #[test]

@@ -53,10 +53,7 @@ impl Log {
         entries.requests.push_back((n_bytes, Arc::new(request)));
         // Two requests of one conversation may be recorded in another order
         // than they were numbered.
-        entries
-            .requests
-            .make_contiguous()
-            .sort_by_key(|(_, request)| request.number);
+        entries.requests.make_contiguous().sort_by_key(|(_, request)| request.number);
         while entries.requests.len() > MAX_REQUESTS
             || (entries.n_bytes > MAX_BYTES && entries.requests.len() > 1)
         {
@@ -116,10 +113,7 @@ mod tests {
     }
 
     fn numbers(log: &Log, after: u64) -> Vec<u64> {
-        log.since(after)
-            .iter()
-            .map(|request| request.number)
-            .collect()
+        log.since(after).iter().map(|request| request.number).collect()
     }
 
     #[test]

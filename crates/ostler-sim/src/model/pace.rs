@@ -30,16 +30,10 @@ pub(crate) enum Step {
 
 /// Plans the delivery of a body. `error` ends it for [`Pace::ErrorAtHalf`].
 pub(crate) fn plan(pieces: Vec<Piece>, pace: &Pace, error: String) -> Vec<Step> {
-    let n_deltas = pieces
-        .iter()
-        .filter(|piece| matches!(piece, Piece::Delta(_)))
-        .count();
+    let n_deltas = pieces.iter().filter(|piece| matches!(piece, Piece::Delta(_))).count();
     let half = n_deltas / 2;
     match pace {
-        Pace::AtOnce => pieces
-            .into_iter()
-            .map(|piece| Step::Send(piece.into_text()))
-            .collect(),
+        Pace::AtOnce => pieces.into_iter().map(|piece| Step::Send(piece.into_text())).collect(),
         Pace::Over(total) => {
             let pause = *total / u32::try_from(n_deltas.max(1)).unwrap_or(u32::MAX);
             pieces
@@ -52,12 +46,8 @@ pub(crate) fn plan(pieces: Vec<Piece>, pace: &Pace, error: String) -> Vec<Step> 
         }
         Pace::Silence => vec![Step::Hold],
         Pace::Stall => first_deltas(pieces, half).chain([Step::Hold]).collect(),
-        Pace::Cut => first_deltas(pieces, half)
-            .chain([Step::Wait(SETTLE), Step::Cut])
-            .collect(),
-        Pace::ErrorAtHalf => first_deltas(pieces, half)
-            .chain([Step::Send(error)])
-            .collect(),
+        Pace::Cut => first_deltas(pieces, half).chain([Step::Wait(SETTLE), Step::Cut]).collect(),
+        Pace::ErrorAtHalf => first_deltas(pieces, half).chain([Step::Send(error)]).collect(),
     }
 }
 

@@ -28,11 +28,7 @@ impl Answer {
     }
 
     pub(crate) fn blocks(blocks: Vec<Block>) -> Self {
-        Self {
-            blocks,
-            stop: Stop::End,
-            pace: Pace::AtOnce,
-        }
+        Self { blocks, stop: Stop::End, pace: Pace::AtOnce }
     }
 
     pub(crate) fn stopping(self, stop: Stop) -> Self {
@@ -44,9 +40,7 @@ impl Answer {
     }
 
     pub(crate) fn has_tool_calls(&self) -> bool {
-        self.blocks
-            .iter()
-            .any(|block| matches!(block, Block::Tool(_)))
+        self.blocks.iter().any(|block| matches!(block, Block::Tool(_)))
     }
 }
 

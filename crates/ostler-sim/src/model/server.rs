@@ -43,17 +43,12 @@ pub(crate) struct Shared {
 /// Returns the routes. Everything that is no route of ours is a call of a model
 /// or unknown, and recorded either way.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
-        .route("/sim/requests", get(requests))
-        .fallback(api)
-        .with_state(shared)
+    Router::new().route("/sim/requests", get(requests)).fallback(api).with_state(shared)
 }
 
 /// Lists the recorded requests; `?since=<number>` leaves out older ones.
 async fn requests(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
-    let after = uri
-        .query()
-        .and_then(|query| query.strip_prefix("since=")?.parse().ok());
+    let after = uri.query().and_then(|query| query.strip_prefix("since=")?.parse().ok());
     let requests: Vec<Value> = shared
         .log
         .since(after.unwrap_or(0))
@@ -72,14 +67,7 @@ async fn api(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let body = to_bytes(body, MAX_BODY_BYTES).await;
     let n_bytes = body.as_ref().map_or(0, Bytes::len);
     let parsed = parse(body.ok());
-    let outcome = answer(
-        &shared,
-        parts.uri.path(),
-        &headers,
-        key.as_deref(),
-        number,
-        &parsed,
-    );
+    let outcome = answer(&shared, parts.uri.path(), &headers, key.as_deref(), number, &parsed);
     shared.log.add(
         n_bytes,
         Recorded {
@@ -111,11 +99,7 @@ struct Outcome {
 
 impl From<Response> for Outcome {
     fn from(response: Response) -> Self {
-        Self {
-            response,
-            prompt: None,
-            word: None,
-        }
+        Self { response, prompt: None, word: None }
     }
 }
 
@@ -142,16 +126,9 @@ fn answer(
     };
     let conversation = (wire.read)(Incoming { headers, body });
     let prompt = conversation.newest_prompt().map(str::to_owned);
-    let exchange = Exchange {
-        number,
-        model: &conversation.model,
-    };
+    let exchange = Exchange { number, model: &conversation.model };
     if let Some(refusal) = wrong_key {
-        return Outcome {
-            response: refused(wire, refusal, exchange),
-            prompt,
-            word: None,
-        };
+        return Outcome { response: refused(wire, refusal, exchange), prompt, word: None };
     }
     let choice = {
         let mut seen = shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,11 +143,7 @@ fn answer(
             Some(_) | None => refused(wire, refusal, exchange),
         },
     };
-    Outcome {
-        response,
-        prompt,
-        word: Some(choice.word),
-    }
+    Outcome { response, prompt, word: Some(choice.word) }
 }
 
 fn deliver(
@@ -190,9 +163,7 @@ fn deliver(
         return refused(wire, Refusal::ServerError, exchange);
     }
     let text = (wire.plain)(answer, exchange).to_string();
-    let pieces = pace::chunks(&text)
-        .into_iter()
-        .map(|chunk| Piece::Delta(chunk.to_owned()));
+    let pieces = pace::chunks(&text).into_iter().map(|chunk| Piece::Delta(chunk.to_owned()));
     let steps = pace::plan(pieces.collect(), &answer.pace, String::new());
     stream_response(shared, wire, exchange, JSON, steps)
 }
@@ -205,9 +176,7 @@ fn stream_response(
     steps: Vec<Step>,
 ) -> Response {
     let (tx, rx) = mpsc::channel(16);
-    shared
-        .tasks
-        .spawn(pace::play(steps, tx, shared.stop.clone()));
+    shared.tasks.spawn(pace::play(steps, tx, shared.stop.clone()));
     let headers = [
         (header::CONTENT_TYPE.as_str(), content_type.to_owned()),
         (header::CACHE_CONTROL.as_str(), "no-cache".to_owned()),
@@ -226,10 +195,7 @@ fn refused(wire: &Wire, refusal: Refusal, exchange: Exchange<'_>) -> Response {
         }
     };
     insert(wire.request_id_header, request_id(exchange));
-    if let Refusal::RateLimited {
-        retry_after_s: Some(seconds),
-    } = refusal
-    {
+    if let Refusal::RateLimited { retry_after_s: Some(seconds) } = refusal {
         insert("retry-after", seconds.to_string());
     }
     response
@@ -245,10 +211,7 @@ fn request_id(exchange: Exchange<'_>) -> String {
 
 /// The exchange of a request that could not be read far enough to name a model.
 fn unnamed(number: u64) -> Exchange<'static> {
-    Exchange {
-        number,
-        model: "unknown",
-    }
+    Exchange { number, model: "unknown" }
 }
 
 enum Parsed {
@@ -273,10 +236,7 @@ fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
         .iter()
         .filter_map(|name| {
             let value = headers.get(*name)?.as_bytes();
-            Some((
-                (*name).to_owned(),
-                String::from_utf8_lossy(value).into_owned(),
-            ))
+            Some(((*name).to_owned(), String::from_utf8_lossy(value).into_owned()))
         })
         .collect()
 }

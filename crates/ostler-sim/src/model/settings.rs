@@ -20,16 +20,8 @@ pub fn settings(agent: &str, base_url: &str) -> Option<Settings> {
     let fill = |text: &str| text.replace(BASE_URL, base_url);
     Some(Settings {
         agent: row.agent,
-        environment: row
-            .environment
-            .iter()
-            .map(|(name, value)| (*name, fill(value)))
-            .collect(),
-        arguments: row
-            .arguments
-            .iter()
-            .map(|argument| fill(argument))
-            .collect(),
+        environment: row.environment.iter().map(|(name, value)| (*name, fill(value))).collect(),
+        arguments: row.arguments.iter().map(|argument| fill(argument)).collect(),
     })
 }
 
@@ -98,10 +90,7 @@ mod tests {
             let settings = settings(agent, "http://127.0.0.1:9").expect("a row");
             let values = settings.environment.iter().map(|(_, value)| value);
             let texts: Vec<&String> = values.chain(&settings.arguments).collect();
-            assert!(
-                texts.iter().any(|text| text.contains("http://127.0.0.1:9")),
-                "{agent}"
-            );
+            assert!(texts.iter().any(|text| text.contains("http://127.0.0.1:9")), "{agent}");
             assert!(texts.iter().all(|text| !text.contains(BASE_URL)), "{agent}");
         }
         assert_eq!(settings("nobody", "http://127.0.0.1:9"), None);

@@ -12,6 +12,7 @@ use super::reply::{ToolCall, ToolInput};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Task<'a> {
     Shell(&'a str),
+    Read(&'a str),
     Write { path: &'a str, content: &'a str },
 }
 
@@ -19,22 +20,17 @@ pub(crate) enum Task<'a> {
 pub(crate) fn call(offered: &[String], task: Task<'_>) -> Option<ToolCall> {
     match task {
         Task::Shell(command) => {
-            let shell = SHELLS
-                .iter()
-                .find(|shell| is_offered(offered, shell.tool))?;
-            Some(ToolCall {
-                name: shell.tool.to_owned(),
-                input: (shell.input)(command),
-            })
+            let shell = SHELLS.iter().find(|shell| is_offered(offered, shell.tool))?;
+            Some(ToolCall { name: shell.tool.to_owned(), input: (shell.input)(command) })
         }
+        Task::Read(path) if is_offered(offered, READER) => Some(ToolCall {
+            name: READER.to_owned(),
+            input: ToolInput::Json(json!({ "file_path": path })),
+        }),
+        Task::Read(path) => call(offered, Task::Shell(&format!("cat {path}"))),
         Task::Write { path, content } => {
-            let writer = WRITERS
-                .iter()
-                .find(|writer| is_offered(offered, writer.tool))?;
-            Some(ToolCall {
-                name: writer.tool.to_owned(),
-                input: (writer.input)(path, content),
-            })
+            let writer = WRITERS.iter().find(|writer| is_offered(offered, writer.tool))?;
+            Some(ToolCall { name: writer.tool.to_owned(), input: (writer.input)(path, content) })
         }
     }
 }
@@ -53,10 +49,7 @@ pub(crate) fn wait_on(result: &str) -> Option<ToolCall> {
 
 /// Returns a call of a tool that no CLI has.
 pub(crate) fn unknown() -> ToolCall {
-    ToolCall {
-        name: "no_such_tool".to_owned(),
-        input: ToolInput::Json(json!({})),
-    }
+    ToolCall { name: "no_such_tool".to_owned(), input: ToolInput::Json(json!({})) }
 }
 
 fn is_offered(offered: &[String], tool: &str) -> bool {
@@ -105,6 +98,10 @@ const SHELLS: &[Shell] = &[
     },
 ];
 
+/// Claude reads with a tool of its own, which it also has when it may not run
+/// commands; Codex reads with its shell.
+const READER: &str = "Read";
+
 struct Writer {
     tool: &'static str,
     input: fn(&str, &str) -> ToolInput,
@@ -117,10 +114,7 @@ const WRITERS: &[Writer] = &[
         input: |path, content| ToolInput::Json(json!({ "file_path": path, "content": content })),
     },
     // Codex with a classic model
-    Writer {
-        tool: "apply_patch",
-        input: |path, content| ToolInput::Text(patch(path, content)),
-    },
+    Writer { tool: "apply_patch", input: |path, content| ToolInput::Text(patch(path, content)) },
     // Codex with a code-mode model
     Writer {
         tool: "exec",
@@ -177,14 +171,17 @@ mod tests {
             ToolInput::Json(json!({ "cmd": "echo 'hi'", "yield_time_ms": 30_000 }))
         );
         let code_mode = shell(&["exec", "wait"]).expect("a call");
-        let ToolInput::Text(script) = code_mode.input else {
-            panic!("JavaScript is text")
-        };
-        assert!(
-            script.contains(r#"tools.exec_command({"cmd":"echo 'hi'""#),
-            "{script}"
-        );
+        let ToolInput::Text(script) = code_mode.input else { panic!("JavaScript is text") };
+        assert!(script.contains(r#"tools.exec_command({"cmd":"echo 'hi'""#), "{script}");
         assert_eq!(shell(&["Read"]), None);
+    }
+
+    #[test]
+    fn a_file_is_read_with_the_reading_tool_or_else_with_the_shell() {
+        let read = |names| call(&offered(names), Task::Read("a.txt")).expect("a call");
+        assert_eq!(read(&["Bash", "Read"]).input, ToolInput::Json(json!({ "file_path": "a.txt" })));
+        assert_eq!(read(&["exec_command"]).name, "exec_command");
+        assert_eq!(call(&offered(&["Grep"]), Task::Read("a.txt")), None);
     }
 
     #[test]
@@ -201,13 +198,8 @@ mod tests {
 
     #[test]
     fn a_patch_adds_every_line() {
-        let call = call(
-            &offered(&["apply_patch"]),
-            Task::Write {
-                path: "a.txt",
-                content: "one\ntwo\n",
-            },
-        );
+        let call =
+            call(&offered(&["apply_patch"]), Task::Write { path: "a.txt", content: "one\ntwo\n" });
         assert_eq!(
             call.expect("a call").input,
             ToolInput::Text(

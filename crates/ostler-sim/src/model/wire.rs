@@ -73,20 +73,16 @@ fn text_at<'a>(value: &'a Value, field: &str) -> &'a str {
 
 /// Returns the field's elements, or none.
 fn list_at<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value
-        .get(field)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Returns the texts of a content field, which is one text or a list of blocks.
 fn content_texts<'a>(value: &'a Value, field: &str) -> Vec<&'a str> {
     match value.get(field) {
         Some(Value::String(text)) => vec![text],
-        Some(Value::Array(blocks)) => blocks
-            .iter()
-            .filter_map(|block| block.get("text")?.as_str())
-            .collect(),
+        Some(Value::Array(blocks)) => {
+            blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect()
+        }
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
             Vec::new()
         }

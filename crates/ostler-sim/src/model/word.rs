@@ -24,9 +24,7 @@ impl<'a> Word<'a> {
 
     /// Reads `<name>[=<argument>]` at the start of a text.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let end = text
-            .find(|c: char| !c.is_ascii_alphanumeric() && c != '-')
-            .unwrap_or(text.len());
+        let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(text.len());
         let (name, rest) = text.split_at_checked(end)?;
         let name = name.trim_end_matches('-');
         if name.is_empty() {
@@ -39,9 +37,7 @@ impl<'a> Word<'a> {
     /// Returns the argument as a number, leniently: `2000.` is 2000.
     pub(crate) fn number(&self) -> Option<u64> {
         let digits = self.line?;
-        let end = digits
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(digits.len());
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
         digits.get(..end)?.parse().ok()
     }
 
@@ -64,15 +60,9 @@ mod tests {
     #[test]
     fn a_word_is_found_anywhere_in_a_prompt() {
         assert_eq!(found("sim:text"), Some(("text", None)));
-        assert_eq!(
-            found("please, (sim:one-tool) now"),
-            Some(("one-tool", None))
-        );
+        assert_eq!(found("please, (sim:one-tool) now"), Some(("one-tool", None)));
         assert_eq!(found("🎉sim:echo\nmore"), Some(("echo", None)));
-        assert_eq!(
-            found("a sim:run=ls -l | wc\nb"),
-            Some(("run", Some("ls -l | wc")))
-        );
+        assert_eq!(found("a sim:run=ls -l | wc\nb"), Some(("run", Some("ls -l | wc"))));
     }
 
     #[test]

@@ -67,12 +67,7 @@ impl Props {
     ) -> Result<Self, Error> {
         let home = home
             .or_else(|| environment.scripted_home.clone())
-            .or_else(|| {
-                environment
-                    .home
-                    .as_ref()
-                    .map(|home| home.join(".ostler-scripted"))
-            })
+            .or_else(|| environment.home.as_ref().map(|home| home.join(".ostler-scripted")))
             .ok_or_else(|| {
                 let text = "no place for sessions: set HOME, OSTLER_SCRIPTED_HOME or --home";
                 Error::Usage(text.into())
@@ -83,16 +78,8 @@ impl Props {
             (None, None) => 0,
         };
         let cwd = std::env::current_dir().map_err(Error::io("no working directory"))?;
-        let stdin = if std::io::stdin().is_terminal() {
-            StdinKind::Terminal
-        } else {
-            StdinKind::Other
-        };
-        Ok(Self {
-            home,
-            pace: Duration::from_millis(pace_ms),
-            cwd,
-            stdin,
-        })
+        let stdin =
+            if std::io::stdin().is_terminal() { StdinKind::Terminal } else { StdinKind::Other };
+        Ok(Self { home, pace: Duration::from_millis(pace_ms), cwd, stdin })
     }
 }

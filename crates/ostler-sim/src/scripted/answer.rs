@@ -23,11 +23,7 @@ pub(super) struct Tool {
     pub(super) output: &'static str,
 }
 
-const ECHO: Tool = Tool {
-    command: "echo hi",
-    description: "Say hi",
-    output: "hi",
-};
+const ECHO: Tool = Tool { command: "echo hi", description: "Say hi", output: "hi" };
 
 /// Follows the words `sim:tool` and `sim:history` anywhere in the prompt.
 pub(super) fn answer(agent: &str, prompt: &str, n_prompts: usize) -> Answer {
@@ -47,10 +43,7 @@ pub(super) fn answer(agent: &str, prompt: &str, n_prompts: usize) -> Answer {
             Some(other) => text.push_str(&format!(" It cannot play `sim:{other}`.")),
         }
     }
-    text.push_str(&format!(
-        " Your prompt has {} characters.",
-        prompt.chars().count()
-    ));
+    text.push_str(&format!(" Your prompt has {} characters.", prompt.chars().count()));
     Answer { tool, text }
 }
 
@@ -61,10 +54,7 @@ pub(super) fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let end = rest
-            .match_indices(' ')
-            .nth(WORDS_A_PIECE - 1)
-            .map(|(index, _)| index + 1);
+        let end = rest.match_indices(' ').nth(WORDS_A_PIECE - 1).map(|(index, _)| index + 1);
         let (piece, left) = rest.split_at(end.unwrap_or(rest.len()));
         pieces.push(piece);
         rest = left;
@@ -81,13 +71,7 @@ mod tests {
         let answer = answer("claude", "hé", 1);
         let expected = "This is Ostler's scripted agent playing claude; no model was asked. \
                         Your prompt has 2 characters.";
-        assert_eq!(
-            answer,
-            Answer {
-                tool: None,
-                text: expected.into()
-            }
-        );
+        assert_eq!(answer, Answer { tool: None, text: expected.into() });
     }
 
     #[test]
@@ -97,28 +81,15 @@ mod tests {
         assert_eq!(both.n_model_calls(), 2);
         assert!(both.text.contains("so far: 3."), "{}", both.text);
         let unknown = answer("codex", "sim:flood", 1);
-        assert!(
-            unknown.text.contains("cannot play `sim:flood`"),
-            "{}",
-            unknown.text
-        );
+        assert!(unknown.text.contains("cannot play `sim:flood`"), "{}", unknown.text);
         assert_eq!(answer("codex", "xsim:tool sim :tool", 1).tool, None);
     }
 
     #[test]
     fn the_pieces_of_a_text_are_the_text() {
-        for text in [
-            "",
-            "one",
-            "one two three four five",
-            "  é  ü   x y z ",
-            "a b c d ",
-        ] {
+        for text in ["", "one", "one two three four five", "  é  ü   x y z ", "a b c d "] {
             assert_eq!(pieces(text).concat(), text);
         }
-        assert_eq!(
-            pieces("one two three four five"),
-            ["one two three four ", "five"]
-        );
+        assert_eq!(pieces("one two three four five"), ["one two three four ", "five"]);
     }
 }

@@ -37,11 +37,7 @@ impl Capture {
         let exit = beside(case, "exit");
         Ok(Self {
             stdout: read(&beside(case, "stdout"))?,
-            stderr: if stderr.exists() {
-                read(&stderr)?
-            } else {
-                Vec::new()
-            },
+            stderr: if stderr.exists() { read(&stderr)? } else { Vec::new() },
             exit: parse_exit(&String::from_utf8_lossy(&read(&exit)?))
                 .map_err(|text| Error::Usage(format!("capture {}: {text}", exit.display())))?,
         })
@@ -63,10 +59,7 @@ pub(super) fn play(
     let lines: Vec<&[u8]> = if line_delay.is_zero() {
         vec![&capture.stdout]
     } else {
-        capture
-            .stdout
-            .split_inclusive(|byte| *byte == b'\n')
-            .collect()
+        capture.stdout.split_inclusive(|byte| *byte == b'\n').collect()
     };
     for line in lines {
         os::wait(line_delay);
@@ -105,11 +98,7 @@ struct ExitLine {
 /// The last line is an exit code, minus a signal's number, `TIMEOUT`, or an
 /// object with `exit_code` and `signal`; lines before it are remarks.
 fn parse_exit(text: &str) -> Result<Exit, String> {
-    let line = text
-        .lines()
-        .map(str::trim)
-        .rfind(|line| !line.is_empty())
-        .unwrap_or_default();
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
     let unclear = || format!("`{line}` does not say how the process ended");
     if line == "TIMEOUT" {
         return Ok(Exit::Never);
@@ -127,10 +116,7 @@ fn parse_exit(text: &str) -> Result<Exit, String> {
     let number: i32 = line.parse().map_err(|_| unclear())?;
     let end = match u8::try_from(number) {
         Ok(code) => Some(End::Exit(code)),
-        Err(_) => number
-            .checked_neg()
-            .and_then(Signal::from_number)
-            .map(End::Signal),
+        Err(_) => number.checked_neg().and_then(Signal::from_number).map(End::Signal),
     };
     end.map(Exit::End).ok_or_else(unclear)
 }
@@ -150,14 +136,8 @@ mod tests {
             ("-9\n", signal("KILL")),
             ("TIMEOUT\n", Exit::Never),
             ("{\"sent\":\"SIGTERM\"}\n143\n", Exit::End(End::Exit(143))),
-            (
-                "{\"exit_code\": 1, \"signal\": null, \"wall_s\": 0.1}\n",
-                Exit::End(End::Exit(1)),
-            ),
-            (
-                "{\"exit_code\": null, \"signal\": \"SIGTERM\"}",
-                signal("TERM"),
-            ),
+            ("{\"exit_code\": 1, \"signal\": null, \"wall_s\": 0.1}\n", Exit::End(End::Exit(1))),
+            ("{\"exit_code\": null, \"signal\": \"SIGTERM\"}", signal("TERM")),
         ] {
             assert_eq!(parse_exit(text), Ok(exit), "{text}");
         }
@@ -165,14 +145,7 @@ mod tests {
 
     #[test]
     fn an_exit_that_says_nothing_is_refused() {
-        for text in [
-            "",
-            "soon",
-            "300",
-            "-300",
-            "{",
-            r#"{"code":null,"spawn_error":"E2BIG"}"#,
-        ] {
+        for text in ["", "soon", "300", "-300", "{", r#"{"code":null,"spawn_error":"E2BIG"}"#] {
             assert!(parse_exit(text).is_err(), "{text}");
         }
     }
@@ -224,9 +197,6 @@ mod tests {
 
     #[test]
     fn a_case_may_have_dots_in_its_name() {
-        assert_eq!(
-            beside(Path::new("a/prompt-9.9m"), "exit"),
-            Path::new("a/prompt-9.9m.exit")
-        );
+        assert_eq!(beside(Path::new("a/prompt-9.9m"), "exit"), Path::new("a/prompt-9.9m.exit"));
     }
 }

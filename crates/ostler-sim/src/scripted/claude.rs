@@ -25,11 +25,8 @@ const NO_PROMPT: &str =
     "Error: Input must be provided either through stdin or as a prompt argument when using --print";
 
 pub(super) fn play(props: &Props, stage: &mut Stage<'_>) -> Result<End, Error> {
-    let argv: Vec<String> = stage
-        .argv
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let argv: Vec<String> =
+        stage.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     match options::parse(&argv) {
         Ok(Ask::Version) => {
             stage.write_line(Stream::Stdout, &format!("{VERSION} (scripted claude)"))?;
@@ -92,9 +89,7 @@ fn open(
             if let Some(id) = id
                 && sessions.load(id)?.is_some()
             {
-                return Ok(Err(Refusal(format!(
-                    "Error: Session ID {id} is already in use."
-                ))));
+                return Ok(Err(Refusal(format!("Error: Session ID {id} is already in use."))));
             }
             let id = id.clone().map_or_else(|| ids.uuid_v4(), Ok)?;
             Session::new(id, DEFAULT_MODEL.into(), &props.cwd)
@@ -229,11 +224,7 @@ impl Process<'_, '_> {
     fn message(&mut self, block: Block<'_>) -> Result<(), Error> {
         let id = self.ids.prefixed("msg_")?;
         let model = self.session.model.clone();
-        let message = Message {
-            id: &id,
-            model: &model,
-            block,
-        };
+        let message = Message { id: &id, model: &model, block };
         self.show(Kind::Partial, lines::requesting())?;
         self.show(Kind::Partial, message.start())?;
         self.show(Kind::Partial, message.block_start())?;
@@ -248,9 +239,7 @@ impl Process<'_, '_> {
     }
 
     fn result(&mut self, text: &str, spent: Spent, took: Duration) -> Result<(), Error> {
-        let total = Spent {
-            n_calls: self.session.n_model_calls,
-        };
+        let total = Spent { n_calls: self.session.n_model_calls };
         let mut line = lines::result(text, &self.session.model, spent, total, took);
         add(&mut line, "result_index", self.n_results);
         if matches!(self.options.output, Output::Stream { .. }) {
@@ -303,11 +292,7 @@ impl Process<'_, '_> {
     }
 
     fn save(&self) -> Result<(), Error> {
-        if self.options.persists {
-            self.sessions.save(&self.session)
-        } else {
-            Ok(())
-        }
+        if self.options.persists { self.sessions.save(&self.session) } else { Ok(()) }
     }
 }
 

@@ -19,17 +19,11 @@ const DEFAULT_MODEL: &str = "scripted";
 const MAX_PROMPT_CHARS: usize = 1_048_576;
 
 pub(super) fn play(props: &Props, stage: &mut Stage<'_>) -> Result<End, Error> {
-    let argv: Vec<String> = stage
-        .argv
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let argv: Vec<String> =
+        stage.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     match options::parse(&argv) {
         Ok(Ask::Version) => {
-            stage.write_line(
-                Stream::Stdout,
-                &format!("codex-cli {VERSION} (scripted codex)"),
-            )?;
+            stage.write_line(Stream::Stdout, &format!("codex-cli {VERSION} (scripted codex)"))?;
             Ok(End::Exit(0))
         }
         Ok(Ask::Help) => {
@@ -52,10 +46,7 @@ fn turn(props: &Props, options: &Options, stage: &mut Stage<'_>) -> Result<End, 
         None => props.cwd.clone(),
     };
     if !cwd.is_dir() {
-        return refuse(
-            &Refusal::failed("Error: No such file or directory (os error 2)"),
-            stage,
-        );
+        return refuse(&Refusal::failed("Error: No such file or directory (os error 2)"), stage);
     }
     let prompt = match read_prompt(options, props.stdin, stage)? {
         Ok(prompt) => prompt,
@@ -67,9 +58,7 @@ fn turn(props: &Props, options: &Options, stage: &mut Stage<'_>) -> Result<End, 
         Err(refusal) => return refuse(&refusal, stage),
     };
     let mut voice = Voice { options, stage };
-    voice.say(&Event::ThreadStarted {
-        thread_id: &session.id,
-    })?;
+    voice.say(&Event::ThreadStarted { thread_id: &session.id })?;
     let n_chars = prompt.chars().count();
     if n_chars > MAX_PROMPT_CHARS {
         return refuse(&Refusal::too_long(MAX_PROMPT_CHARS, n_chars), stage);
@@ -110,11 +99,7 @@ fn open(
     let model = options.model.as_deref().unwrap_or(DEFAULT_MODEL).to_owned();
     match &options.resume {
         Some(id) if is_uuid(id) => Ok(match sessions.load(id)? {
-            Some(session) => Ok(Session {
-                model,
-                cwd: cwd.to_path_buf(),
-                ..session
-            }),
+            Some(session) => Ok(Session { model, cwd: cwd.to_path_buf(), ..session }),
             None => Err(Refusal::unknown_thread(id)),
         }),
         Some(_) | None => Ok(Ok(Session::new(Ids::open()?.uuid_v7()?, model, cwd))),
@@ -204,10 +189,7 @@ impl Voice<'_, '_> {
             None => "item_0",
         };
         os::wait(props.pace);
-        let item = Item::AgentMessage {
-            id: text_id,
-            text: &answer.text,
-        };
+        let item = Item::AgentMessage { id: text_id, text: &answer.text };
         self.say(&Event::ItemCompleted { item })?;
         self.note(&format!("codex\n{}", answer.text))
     }
@@ -223,13 +205,9 @@ impl Voice<'_, '_> {
             status,
         };
         os::wait(props.pace);
-        self.say(&Event::ItemStarted {
-            item: item(Status::InProgress, "", None),
-        })?;
+        self.say(&Event::ItemStarted { item: item(Status::InProgress, "", None) })?;
         os::wait(props.pace);
-        self.say(&Event::ItemCompleted {
-            item: item(Status::Completed, &output, Some(0)),
-        })?;
+        self.say(&Event::ItemCompleted { item: item(Status::Completed, &output, Some(0)) })?;
         self.note(&format!(
             "exec\n{command} in {}\n succeeded in 0ms:\n{output}",
             props.cwd.display()

@@ -55,37 +55,22 @@ pub(super) fn parse(args: Vec<OsString>, environment: &Environment) -> Result<Co
         own.set(&option, value)?;
     }
     if let Some(script) = own.one_step()? {
-        return Ok(Command::Play {
-            script,
-            argv: args.collect(),
-        });
+        return Ok(Command::Play { script, argv: args.collect() });
     }
     if let Some(path) = own.script.or_else(|| environment.script.clone()) {
-        return Ok(Command::Play {
-            script: Script::read(&path)?,
-            argv: args.collect(),
-        });
+        return Ok(Command::Play { script: Script::read(&path)?, argv: args.collect() });
     }
     match args.next() {
         Some(word) if word == "--help" || word == "-h" => Ok(Command::Help),
-        Some(word) if !word.as_encoded_bytes().starts_with(b"-") => Ok(Command::Play {
-            script: Script::read(&PathBuf::from(word))?,
-            argv: args.collect(),
-        }),
+        Some(word) if !word.as_encoded_bytes().starts_with(b"-") => {
+            Ok(Command::Play { script: Script::read(&PathBuf::from(word))?, argv: args.collect() })
+        }
         Some(_) | None => Err(Error::Usage(format!("nothing to play\n\n{HELP}"))),
     }
 }
 
-const OPTIONS: [&str; 8] = [
-    "--script",
-    "--capture",
-    "--chunk",
-    "--delay-ms",
-    "--as",
-    "--home",
-    "--pace-ms",
-    "--",
-];
+const OPTIONS: [&str; 8] =
+    ["--script", "--capture", "--chunk", "--delay-ms", "--as", "--home", "--pace-ms", "--"];
 
 fn is_own_option(word: &str) -> bool {
     OPTIONS.contains(&word)
@@ -113,10 +98,7 @@ impl Own {
             Some("--home") => self.home = Some(value.into()),
             Some("--pace-ms") => self.pace_ms = Some(number(option, &value)?),
             _ => {
-                return Err(Error::Usage(format!(
-                    "{} is not an option",
-                    option.display()
-                )));
+                return Err(Error::Usage(format!("{} is not an option", option.display())));
             }
         }
         Ok(())
@@ -130,31 +112,22 @@ impl Own {
                 chunk_bytes: self.chunk,
                 line_delay_ms: self.delay_ms,
             },
-            (None, None, Some(name)) => Step::Agent {
-                name,
-                home: self.home.clone(),
-                pace_ms: self.pace_ms,
-            },
+            (None, None, Some(name)) => {
+                Step::Agent { name, home: self.home.clone(), pace_ms: self.pace_ms }
+            }
             _ => {
                 let text = "only one of --script, --capture and --as can be played";
                 return Err(Error::Usage(text.into()));
             }
         };
-        Ok(Some(Script {
-            folder: PathBuf::new(),
-            steps: vec![step],
-        }))
+        Ok(Some(Script { folder: PathBuf::new(), steps: vec![step] }))
     }
 }
 
 pub(super) fn number<T: std::str::FromStr>(name: &OsStr, value: &OsStr) -> Result<T, Error> {
     let parsed = value.to_str().and_then(|text| text.parse().ok());
     parsed.ok_or_else(|| {
-        Error::Usage(format!(
-            "{} `{}` is not a usable number",
-            name.display(),
-            value.display()
-        ))
+        Error::Usage(format!("{} `{}` is not a usable number", name.display(), value.display()))
     })
 }
 
@@ -163,10 +136,7 @@ mod tests {
     use super::*;
 
     fn parse_words(words: &[&str]) -> Result<Command, Error> {
-        parse(
-            words.iter().map(OsString::from).collect(),
-            &Environment::default(),
-        )
+        parse(words.iter().map(OsString::from).collect(), &Environment::default())
     }
 
     fn played(words: &[&str]) -> (Vec<Step>, Vec<OsString>) {
@@ -179,14 +149,7 @@ mod tests {
     #[test]
     fn the_arguments_of_the_played_cli_begin_where_the_own_options_end() {
         let (steps, argv) = played(&["--as", "claude", "-p", "--as", "x"]);
-        assert_eq!(
-            steps,
-            [Step::Agent {
-                name: Agent::Claude,
-                home: None,
-                pace_ms: None
-            }]
-        );
+        assert_eq!(steps, [Step::Agent { name: Agent::Claude, home: None, pace_ms: None }]);
         assert_eq!(argv, ["-p", "--as", "x"]);
     }
 
@@ -198,14 +161,7 @@ mod tests {
 
     #[test]
     fn a_capture_takes_its_chunk_and_its_delay() {
-        let (steps, _) = played(&[
-            "--capture",
-            "claude/text",
-            "--chunk",
-            "7",
-            "--delay-ms",
-            "2",
-        ]);
+        let (steps, _) = played(&["--capture", "claude/text", "--chunk", "7", "--delay-ms", "2"]);
         let expected = Step::Capture {
             case: "claude/text".into(),
             chunk_bytes: NonZeroUsize::new(7),
@@ -235,10 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("script.json");
         std::fs::write(&path, r#"[{"do":"exit","code":0}]"#).unwrap();
-        let environment = Environment {
-            script: Some(path),
-            ..Environment::default()
-        };
+        let environment = Environment { script: Some(path), ..Environment::default() };
         let words = vec![OsString::from("-p"), OsString::from("hello")];
         match parse(words, &environment).unwrap() {
             Command::Play { argv, .. } => assert_eq!(argv, ["-p", "hello"]),

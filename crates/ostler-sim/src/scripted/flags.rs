@@ -86,50 +86,24 @@ mod tests {
     use super::*;
 
     const TABLE: [Flag; 4] = [
-        Flag {
-            names: &["--verbose"],
-            takes: Takes::Nothing,
-        },
-        Flag {
-            names: &["--model", "-m"],
-            takes: Takes::One,
-        },
-        Flag {
-            names: &["--resume"],
-            takes: Takes::Optional,
-        },
-        Flag {
-            names: &["--tools"],
-            takes: Takes::Many,
-        },
+        Flag { names: &["--verbose"], takes: Takes::Nothing },
+        Flag { names: &["--model", "-m"], takes: Takes::One },
+        Flag { names: &["--resume"], takes: Takes::Optional },
+        Flag { names: &["--tools"], takes: Takes::Many },
     ];
 
     fn flag(name: &'static str, value: Option<&str>) -> Argument {
-        Argument::Flag {
-            name,
-            value: value.map(str::to_owned),
-        }
+        Argument::Flag { name, value: value.map(str::to_owned) }
     }
 
     fn parse_words(words: &[&str]) -> Result<Vec<Argument>, FlagError> {
-        parse(
-            &TABLE,
-            &words.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        )
+        parse(&TABLE, &words.iter().map(ToString::to_string).collect::<Vec<_>>())
     }
 
     #[test]
     fn flags_take_what_their_kind_says() {
-        let arguments = parse_words(&[
-            "--verbose",
-            "-m",
-            "x",
-            "--resume",
-            "--model=y",
-            "-",
-            "--",
-            "--z",
-        ]);
+        let arguments =
+            parse_words(&["--verbose", "-m", "x", "--resume", "--model=y", "-", "--", "--z"]);
         let expected = [
             flag("--verbose", None),
             flag("--model", Some("x")),
@@ -144,21 +118,12 @@ mod tests {
     #[test]
     fn a_flag_with_many_values_eats_the_prompt() {
         let arguments = parse_words(&["--tools", "Bash", "hello", "--verbose"]).unwrap();
-        assert_eq!(
-            arguments,
-            [flag("--tools", Some("Bash,hello")), flag("--verbose", None)]
-        );
+        assert_eq!(arguments, [flag("--tools", Some("Bash,hello")), flag("--verbose", None)]);
     }
 
     #[test]
     fn unknown_flags_and_missing_values_are_refused() {
-        assert_eq!(
-            parse_words(&["--nope=1"]),
-            Err(FlagError::Unknown("--nope".into()))
-        );
-        assert_eq!(
-            parse_words(&["-m"]),
-            Err(FlagError::MissingValue("--model"))
-        );
+        assert_eq!(parse_words(&["--nope=1"]), Err(FlagError::Unknown("--nope".into())));
+        assert_eq!(parse_words(&["-m"]), Err(FlagError::MissingValue("--model")));
     }
 }

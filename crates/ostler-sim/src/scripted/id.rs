@@ -13,9 +13,7 @@ pub(super) struct Ids(File);
 impl Ids {
     pub(super) fn open() -> Result<Self, Error> {
         let path = Path::new("/dev/urandom");
-        File::open(path)
-            .map(Self)
-            .map_err(Error::file("open", path))
+        File::open(path).map(Self).map_err(Error::file("open", path))
     }
 
     /// A random UUID, as Claude names sessions and lines.
@@ -41,9 +39,7 @@ impl Ids {
 
     fn random(&mut self) -> Result<[u8; 16], Error> {
         let mut bytes = [0; 16];
-        self.0
-            .read_exact(&mut bytes)
-            .map_err(Error::io("no random bytes"))?;
+        self.0.read_exact(&mut bytes).map_err(Error::io("no random bytes"))?;
         Ok(bytes)
     }
 }
@@ -78,10 +74,7 @@ mod tests {
     #[test]
     fn an_identifier_has_the_form_of_its_version() {
         let mut ids = Ids::open().unwrap();
-        for (id, version) in [
-            (ids.uuid_v4().unwrap(), b'4'),
-            (ids.uuid_v7().unwrap(), b'7'),
-        ] {
+        for (id, version) in [(ids.uuid_v4().unwrap(), b'4'), (ids.uuid_v7().unwrap(), b'7')] {
             assert!(is_uuid(&id), "{id}");
             assert_eq!(id.as_bytes()[14], version, "{id}");
             assert!(b"89ab".contains(&id.as_bytes()[19]), "{id}");
@@ -92,12 +85,7 @@ mod tests {
     #[test]
     fn words_that_are_no_uuid_are_recognised() {
         assert!(is_uuid("11111111-2222-4333-8444-555555555555"));
-        for word in [
-            "",
-            "nonsense",
-            "../../../../../../../../etc/passwd00",
-            "no-such-session",
-        ] {
+        for word in ["", "nonsense", "../../../../../../../../etc/passwd00", "no-such-session"] {
             assert!(!is_uuid(word), "{word}");
         }
     }

@@ -8,9 +8,7 @@ const BLOCK: usize = 64 * 1024;
 
 pub(super) fn fill(bytes: u64, to: Stream, stage: &mut Stage<'_>) -> Result<(), Error> {
     let block = [b'x'; BLOCK];
-    in_blocks(bytes, |length| {
-        stage.write(to, block.get(..length).unwrap_or(&block))
-    })
+    in_blocks(bytes, |length| stage.write(to, block.get(..length).unwrap_or(&block)))
 }
 
 pub(super) fn garbage(
@@ -23,9 +21,8 @@ pub(super) fn garbage(
     // enough, and the same seed gives the same bytes on every machine.
     let mut state = seed;
     let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state.to_be_bytes()[0]
     };
     in_blocks(bytes, |length| {
@@ -71,11 +68,7 @@ pub(super) fn flood(
 fn flood_line(number: u64, line_bytes: usize, template: &str) -> String {
     let mut line = template.replace("{n}", &number.to_string());
     let bare_length = line.replace("{pad}", "").len() + 1;
-    line = line.replacen(
-        "{pad}",
-        &"x".repeat(line_bytes.saturating_sub(bare_length)),
-        1,
-    );
+    line = line.replacen("{pad}", &"x".repeat(line_bytes.saturating_sub(bare_length)), 1);
     line = line.replace("{pad}", "");
     line.push('\n');
     line

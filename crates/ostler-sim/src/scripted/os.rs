@@ -4,10 +4,7 @@
 //! The scripted agent has a single thread, so nothing here races with another
 //! one.
 
-#![expect(
-    unsafe_code,
-    reason = "signals and sessions exist only as calls of the C library"
-)]
+#![expect(unsafe_code, reason = "signals and sessions exist only as calls of the C library")]
 
 use std::io::{self, PipeWriter, Read};
 use std::mem::MaybeUninit;
@@ -22,10 +19,7 @@ use super::script::{Handle, Kinship, Output};
 use super::signal::Signal;
 use super::stage::Stream;
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a single thread has nothing else to do"
-)]
+#[expect(clippy::disallowed_methods, reason = "a single thread has nothing else to do")]
 pub(super) fn wait(duration: Duration) {
     if !duration.is_zero() {
         std::thread::sleep(duration);
@@ -48,9 +42,7 @@ pub(super) struct Reaction {
 static REACTIONS: [AtomicPtr<Reaction>; 65] = [const { AtomicPtr::new(ptr::null_mut()) }; 65];
 
 pub(super) fn on_signal(signal: Signal, reaction: Reaction) -> io::Result<()> {
-    let slot = usize::try_from(signal.number())
-        .ok()
-        .and_then(|number| REACTIONS.get(number));
+    let slot = usize::try_from(signal.number()).ok().and_then(|number| REACTIONS.get(number));
     let slot = slot.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     // The handler may run at any later moment, so its reaction is never freed.
     slot.store(Box::into_raw(Box::new(reaction)), Ordering::Release);
@@ -59,9 +51,7 @@ pub(super) fn on_signal(signal: Signal, reaction: Reaction) -> io::Result<()> {
 }
 
 extern "C" fn react(number: libc::c_int) {
-    let slot = usize::try_from(number)
-        .ok()
-        .and_then(|number| REACTIONS.get(number));
+    let slot = usize::try_from(number).ok().and_then(|number| REACTIONS.get(number));
     let Some(slot) = slot else { return };
     // SAFETY: a slot is null or holds a leaked `Box` that nobody changes.
     let Some(reaction) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else {
@@ -74,11 +64,7 @@ extern "C" fn react(number: libc::c_int) {
     // SAFETY: the three calls are async-signal-safe, and pointer and length
     // belong to one live buffer.
     unsafe {
-        libc::write(
-            fd(reaction.to),
-            reaction.print.as_ptr().cast(),
-            reaction.print.len(),
-        );
+        libc::write(fd(reaction.to), reaction.print.as_ptr().cast(), reaction.print.len());
         libc::nanosleep(&raw const pause, ptr::null_mut());
         libc::_exit(reaction.exit.into());
     }
@@ -88,10 +74,7 @@ extern "C" fn react(number: libc::c_int) {
 ///
 /// No core file is left behind, whatever the signal.
 pub(super) fn die(signal: Signal) -> io::Error {
-    let no_core = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     let mut only = MaybeUninit::<libc::sigset_t>::uninit();
     // KILL has no action to reset, and is not to be stopped by that.
     if signal.number() != libc::SIGKILL
@@ -114,10 +97,7 @@ pub(super) fn die(signal: Signal) -> io::Error {
 /// Puts `/dev/null` in the place of a standard stream. The number stays taken,
 /// so that no later file becomes stdout by accident.
 pub(super) fn let_go(handle: Handle) -> io::Result<()> {
-    let null = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/null")?;
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let number = match handle {
         Handle::Stdin => libc::STDIN_FILENO,
         Handle::Stdout => libc::STDOUT_FILENO,
@@ -128,10 +108,7 @@ pub(super) fn let_go(handle: Handle) -> io::Result<()> {
 }
 
 /// Starts `sleep` and returns its process id once it runs.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the orphan is what the script is for"
-)]
+#[expect(clippy::disallowed_methods, reason = "the orphan is what the script is for")]
 pub(super) fn spawn_sleeper(kinship: Kinship, seconds: u64, output: Output) -> io::Result<u32> {
     let mut command = Command::new("sleep");
     command.arg(seconds.to_string()).stdin(Stdio::null());
@@ -197,9 +174,5 @@ fn fd(stream: Stream) -> RawFd {
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {
-    if result == -1 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -38,10 +38,7 @@ fn step(
         Step::Line { text, to } => stage.write_line(*to, text)?,
         Step::Text { text, to } => stage.write(*to, text.as_bytes())?,
         Step::Json { value, to } => stage.write_line(*to, &value.to_string())?,
-        Step::Bytes {
-            hex: Hex(bytes),
-            to,
-        } => stage.write(*to, bytes)?,
+        Step::Bytes { hex: Hex(bytes), to } => stage.write(*to, bytes)?,
         Step::Banner { lines, to } => {
             for line in lines {
                 stage.write_line(*to, line)?;
@@ -53,22 +50,12 @@ fn step(
             stage.write(*to, &bytes)?;
         }
         Step::Garbage { bytes, seed, to } => noise::garbage(*bytes, *seed, *to, stage)?,
-        Step::HugeLine {
-            bytes,
-            prefix,
-            suffix,
-            to,
-        } => {
+        Step::HugeLine { bytes, prefix, suffix, to } => {
             stage.write(*to, prefix.as_bytes())?;
             noise::fill(*bytes, *to, stage)?;
             stage.write_line(*to, suffix)?;
         }
-        Step::Flood {
-            bytes,
-            line_bytes,
-            template,
-            to,
-        } => {
+        Step::Flood { bytes, line_bytes, template, to } => {
             noise::flood(*bytes, *line_bytes, template, *to, stage)?;
         }
         Step::Delay { ms } => os::wait(Duration::from_millis(*ms)),
@@ -97,13 +84,7 @@ fn step(
                 os::ignore(*signal).map_err(Error::io(format!("could not ignore {signal}")))?;
             }
         }
-        Step::OnSignal {
-            signal,
-            print,
-            to,
-            after_ms,
-            exit,
-        } => {
+        Step::OnSignal { signal, print, to, after_ms, exit } => {
             let reaction = Reaction {
                 to: *to,
                 print: print.clone().into_bytes(),
@@ -113,12 +94,7 @@ fn step(
             os::on_signal(*signal, reaction)
                 .map_err(Error::io(format!("could not react to {signal}")))?;
         }
-        Step::Spawn {
-            kind,
-            sleep_s,
-            pid_file,
-            output,
-        } => {
+        Step::Spawn { kind, sleep_s, pid_file, output } => {
             let pid = os::spawn_sleeper(*kind, *sleep_s, *output)
                 .map_err(Error::io("could not start `sleep`"))?;
             if let Some(pid_file) = pid_file {
@@ -133,20 +109,12 @@ fn step(
             }
             return Ok(Some(End::Exit(*code)));
         }
-        Step::Capture {
-            case,
-            chunk_bytes,
-            line_delay_ms,
-        } => {
+        Step::Capture { case, chunk_bytes, line_delay_ms } => {
             let capture = Capture::read(&folder.join(case))?;
             let delay = Duration::from_millis(*line_delay_ms);
             return capture::play(&capture, *chunk_bytes, delay, stage).map(Some);
         }
-        Step::Agent {
-            name,
-            home,
-            pace_ms,
-        } => {
+        Step::Agent { name, home, pace_ms } => {
             let home = home.as_ref().map(|home| folder.join(home));
             let props = Props::new(home, *pace_ms, environment)?;
             return name.play(&props, stage).map(Some);
@@ -160,10 +128,7 @@ fn wait_for(path: &Path, patience: Duration) -> Result<(), Error> {
     while !path.exists() {
         if started.elapsed() >= patience {
             let source = std::io::ErrorKind::TimedOut.into();
-            return Err(Error::Io {
-                what: format!("{} did not appear", path.display()),
-                source,
-            });
+            return Err(Error::Io { what: format!("{} did not appear", path.display()), source });
         }
         os::wait(POLL);
     }
@@ -202,10 +167,7 @@ mod tests {
 
     fn play_in(folder: &Path, stdin: &str, steps: &str) -> Played {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let script = Script {
-            folder: folder.to_path_buf(),
-            steps: parse(steps).unwrap(),
-        };
+        let script = Script { folder: folder.to_path_buf(), steps: parse(steps).unwrap() };
         let mut stage = Stage {
             stdin: &mut io::Cursor::new(stdin),
             stdout: Box::new(&mut stdout),
@@ -214,11 +176,7 @@ mod tests {
         };
         let end = super::script(&script, &Environment::default(), &mut stage).unwrap();
         drop(stage);
-        Played {
-            end,
-            stdout,
-            stderr,
-        }
+        Played { end, stdout, stderr }
     }
 
     fn play(steps: &str) -> Played {
@@ -232,10 +190,7 @@ mod tests {
                 {"do":"line","text":"tial"},{"do":"json","value":{"type":"x"}},
                 {"do":"bytes","hex":"ff 0a"},{"do":"line","text":"oops","to":"stderr"}]"#,
         );
-        assert_eq!(
-            played.stdout,
-            b"Welcome\n!\npartial\n{\"type\":\"x\"}\n\xff\n"
-        );
+        assert_eq!(played.stdout, b"Welcome\n!\npartial\n{\"type\":\"x\"}\n\xff\n");
         assert_eq!(played.stderr, b"oops\n");
         assert_eq!(played.end, End::Exit(0));
     }
@@ -251,10 +206,7 @@ mod tests {
     #[test]
     fn garbage_is_the_same_for_the_same_seed_only() {
         let garbage = |seed: u64| {
-            play(&format!(
-                r#"[{{"do":"garbage","bytes":100000,"seed":{seed}}}]"#
-            ))
-            .stdout
+            play(&format!(r#"[{{"do":"garbage","bytes":100000,"seed":{seed}}}]"#)).stdout
         };
         assert_eq!(garbage(1).len(), 100_000);
         assert_eq!(garbage(1), garbage(1));
@@ -306,10 +258,7 @@ mod tests {
             serde_json::from_slice(&std::fs::read(folder.path().join(name)).unwrap()).unwrap()
         };
         assert_eq!(read("line.json")["text"], "first\n");
-        assert_eq!(
-            read("call.json")["argv"],
-            serde_json::json!(["-p", "hello"])
-        );
+        assert_eq!(read("call.json")["argv"], serde_json::json!(["-p", "hello"]));
         assert_eq!(read("call.json")["stdin"]["text"], "second");
         assert_eq!(read("call.json")["pid"], std::process::id());
     }
@@ -317,9 +266,6 @@ mod tests {
     #[test]
     fn waiting_for_a_file_that_never_comes_fails_by_its_name() {
         let failure = wait_for(Path::new("/no/such/file"), Duration::ZERO).unwrap_err();
-        assert!(
-            failure.to_string().contains("/no/such/file did not appear"),
-            "{failure}"
-        );
+        assert!(failure.to_string().contains("/no/such/file did not appear"), "{failure}");
     }
 }

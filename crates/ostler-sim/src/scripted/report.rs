@@ -31,11 +31,7 @@ impl<'a> Received<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         let text = std::str::from_utf8(bytes).ok();
         let hex = || bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self {
-            bytes: bytes.len(),
-            text,
-            hex: if text.is_none() { Some(hex()) } else { None },
-        }
+        Self { bytes: bytes.len(), text, hex: if text.is_none() { Some(hex()) } else { None } }
     }
 }
 
@@ -52,9 +48,7 @@ pub(super) fn write_call(
     let call = Call {
         argv: argv.iter().map(|word| text(word)).collect(),
         cwd: text(cwd.as_os_str()),
-        env: std::env::vars_os()
-            .map(|(name, value)| (text(&name), text(&value)))
-            .collect(),
+        env: std::env::vars_os().map(|(name, value)| (text(&name), text(&value))).collect(),
         pid: std::process::id(),
         stdin,
     };

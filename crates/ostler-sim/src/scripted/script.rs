@@ -229,9 +229,7 @@ impl TryFrom<String> for Hex {
         if !rest.is_empty() {
             return Err(format!("`{text}` has half a byte at its end"));
         }
-        Ok(Self(
-            pairs.iter().map(|[high, low]| high << 4 | low).collect(),
-        ))
+        Ok(Self(pairs.iter().map(|[high, low]| high << 4 | low).collect()))
     }
 }
 
@@ -248,10 +246,7 @@ impl Script {
 /// Reads the steps; the message of a failure says which step and why.
 pub(super) fn parse(text: &str) -> Result<Vec<Step>, String> {
     let json = match text.strip_prefix("#!") {
-        Some(rest) => rest
-            .find('\n')
-            .and_then(|end| rest.get(end..))
-            .unwrap_or_default(),
+        Some(rest) => rest.find('\n').and_then(|end| rest.get(end..)).unwrap_or_default(),
         None => text,
     };
     let raw: Vec<&RawValue> =
@@ -294,13 +289,7 @@ mod tests {
     #[test]
     fn a_script_may_start_with_an_interpreter_line() {
         let steps = parse("#!/bin/ostler scripted\n[{\"do\":\"exit\",\"code\":3}]").unwrap();
-        assert_eq!(
-            steps,
-            [Step::Exit {
-                code: 3,
-                stderr: None
-            }]
-        );
+        assert_eq!(steps, [Step::Exit { code: 3, stderr: None }]);
     }
 
     #[test]
@@ -308,63 +297,34 @@ mod tests {
         let steps = parse(r#"[{"do":"hang"},{"do":"line","text":"a"},{"do":"garbage","bytes":9}]"#);
         let expected = [
             Step::Hang { max_s: 600 },
-            Step::Line {
-                text: "a".into(),
-                to: Stream::Stdout,
-            },
-            Step::Garbage {
-                bytes: 9,
-                seed: 1,
-                to: Stream::Stdout,
-            },
+            Step::Line { text: "a".into(), to: Stream::Stdout },
+            Step::Garbage { bytes: 9, seed: 1, to: Stream::Stdout },
         ];
         assert_eq!(steps.unwrap(), expected);
     }
 
     #[test]
     fn hexadecimal_may_have_spaces() {
-        assert_eq!(
-            Hex::try_from("ff 00\n7B".to_owned()),
-            Ok(Hex(vec![0xff, 0, 0x7b]))
-        );
+        assert_eq!(Hex::try_from("ff 00\n7B".to_owned()), Ok(Hex(vec![0xff, 0, 0x7b])));
     }
 
     #[test]
     fn a_wrong_step_is_named_by_its_number_and_its_mistake() {
         for (script, number, part) in [
-            (
-                r#"[{"do":"exit","code":0},{"do":"jump"}]"#,
-                2,
-                "unknown variant `jump`",
-            ),
+            (r#"[{"do":"exit","code":0},{"do":"jump"}]"#, 2, "unknown variant `jump`"),
             (r#"[{"do":"line"}]"#, 1, "missing field `text`"),
-            (
-                r#"[{"do":"line","text":"a","colour":"red"}]"#,
-                1,
-                "unknown field `colour`",
-            ),
+            (r#"[{"do":"line","text":"a","colour":"red"}]"#, 1, "unknown field `colour`"),
             (r#"[{"do":"hang","mx_s":1}]"#, 1, "unknown field `mx_s`"),
             (r#"[{"do":"exit","code":300}]"#, 1, "300"),
-            (
-                r#"[{"do":"die","signal":"NOPE"}]"#,
-                1,
-                "unknown signal `NOPE`",
-            ),
+            (r#"[{"do":"die","signal":"NOPE"}]"#, 1, "unknown signal `NOPE`"),
             (r#"[{"do":"bytes","hex":"0"}]"#, 1, "half a byte"),
             (r#"[{"do":"bytes","hex":"zz"}]"#, 1, "not hexadecimal"),
             (r#"[{"do":"agent","name":"clyde"}]"#, 1, "`clyde`"),
-            (
-                r#"[{"do":"capture","case":"x","chunk_bytes":0}]"#,
-                1,
-                "nonzero",
-            ),
+            (r#"[{"do":"capture","case":"x","chunk_bytes":0}]"#, 1, "nonzero"),
             (r#"[7]"#, 1, "invalid type"),
         ] {
             let message = parse(script).unwrap_err();
-            assert!(
-                message.starts_with(&format!("step {number} (")),
-                "{script}: {message}"
-            );
+            assert!(message.starts_with(&format!("step {number} (")), "{script}: {message}");
             assert!(message.contains(part), "{script}: {message}");
         }
     }
@@ -373,10 +333,7 @@ mod tests {
     fn a_script_that_is_no_list_is_refused() {
         for text in ["", "{}", "[", "#!/bin/ostler scripted"] {
             let message = parse(text).unwrap_err();
-            assert!(
-                message.starts_with("not a JSON list of steps"),
-                "{text}: {message}"
-            );
+            assert!(message.starts_with("not a JSON list of steps"), "{text}: {message}");
         }
     }
 }

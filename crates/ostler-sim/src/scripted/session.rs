@@ -21,13 +21,7 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(id: String, model: String, cwd: &Path) -> Self {
-        Self {
-            id,
-            model,
-            cwd: cwd.to_path_buf(),
-            prompts: Vec::new(),
-            n_model_calls: 0,
-        }
+        Self { id, model, cwd: cwd.to_path_buf(), prompts: Vec::new(), n_model_calls: 0 }
     }
 }
 
@@ -39,9 +33,7 @@ pub(super) struct Sessions {
 
 impl Sessions {
     pub(super) fn of(agent: &str, home: &Path) -> Self {
-        Self {
-            folder: home.join(agent),
-        }
+        Self { folder: home.join(agent) }
     }
 
     /// `id` must have the form of a UUID: it becomes a file name.
@@ -89,9 +81,7 @@ mod tests {
     fn a_broken_session_file_is_named() {
         let home = tempfile::tempdir().unwrap();
         let sessions = Sessions::of("claude", home.path());
-        sessions
-            .save(&Session::new(ID.into(), "m".into(), Path::new("/")))
-            .unwrap();
+        sessions.save(&Session::new(ID.into(), "m".into(), Path::new("/"))).unwrap();
         std::fs::write(sessions.path(ID), "{").unwrap();
         assert!(sessions.load(ID).unwrap_err().to_string().contains(ID));
     }

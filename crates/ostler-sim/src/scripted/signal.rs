@@ -30,17 +30,11 @@ impl Signal {
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
         let short = name.strip_prefix("SIG").unwrap_or(name);
-        NAMES
-            .iter()
-            .find(|(known, _)| *known == short)
-            .map(|(_, number)| Self(*number))
+        NAMES.iter().find(|(known, _)| *known == short).map(|(_, number)| Self(*number))
     }
 
     pub(super) fn from_number(number: i32) -> Option<Self> {
-        NAMES
-            .iter()
-            .find(|(_, known)| *known == number)
-            .map(|(_, number)| Self(*number))
+        NAMES.iter().find(|(_, known)| *known == number).map(|(_, number)| Self(*number))
     }
 }
 
@@ -50,10 +44,7 @@ impl TryFrom<String> for Signal {
     fn try_from(name: String) -> Result<Self, String> {
         Self::from_name(&name).ok_or_else(|| {
             let known: Vec<&str> = NAMES.iter().map(|(known, _)| *known).collect();
-            format!(
-                "unknown signal `{name}`, expected one of {}",
-                known.join(", ")
-            )
+            format!("unknown signal `{name}`, expected one of {}", known.join(", "))
         })
     }
 }
@@ -74,18 +65,12 @@ mod tests {
     #[test]
     fn a_signal_has_one_name_with_and_without_its_prefix() {
         assert_eq!(Signal::from_name("TERM"), Signal::from_name("SIGTERM"));
-        assert_eq!(
-            Signal::from_number(9).map(|signal| signal.to_string()),
-            Some("SIGKILL".into())
-        );
+        assert_eq!(Signal::from_number(9).map(|signal| signal.to_string()), Some("SIGKILL".into()));
     }
 
     #[test]
     fn an_unknown_signal_is_refused_with_the_known_ones() {
         let refusal = Signal::try_from("TREM".to_owned()).unwrap_err();
-        assert!(
-            refusal.contains("`TREM`") && refusal.contains("TERM"),
-            "{refusal}"
-        );
+        assert!(refusal.contains("`TREM`") && refusal.contains("TERM"), "{refusal}");
     }
 }

@@ -53,18 +53,14 @@ impl Stage<'_> {
 
     pub(super) fn read_to_end(&mut self) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
-        self.stdin
-            .read_to_end(&mut bytes)
-            .map_err(Error::io("could not read stdin"))?;
+        self.stdin.read_to_end(&mut bytes).map_err(Error::io("could not read stdin"))?;
         Ok(bytes)
     }
 
     /// The next line with its newline; empty at the end of stdin.
     pub(super) fn read_line(&mut self) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
-        self.stdin
-            .read_until(b'\n', &mut bytes)
-            .map_err(Error::io("could not read stdin"))?;
+        self.stdin.read_until(b'\n', &mut bytes).map_err(Error::io("could not read stdin"))?;
         Ok(bytes)
     }
 }

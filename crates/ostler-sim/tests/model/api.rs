@@ -63,26 +63,16 @@ async fn responses_stream_thinking_and_text_in_the_order_of_the_api() {
     );
     let numbers: Vec<Option<usize>> = events
         .iter()
-        .map(|event| {
-            event["sequence_number"]
-                .as_u64()
-                .and_then(|n| usize::try_from(n).ok())
-        })
+        .map(|event| event["sequence_number"].as_u64().and_then(|n| usize::try_from(n).ok()))
         .collect();
     assert_eq!(numbers, (0..events.len()).map(Some).collect::<Vec<_>>());
     let text = joined(&events, "response.output_text.delta", "/delta");
     assert_eq!(text, "I have thought about it.");
     let usage = &events.last().expect("events")["response"]["usage"];
     assert_eq!(usage["input_tokens"], RESPONSES_USAGE.input);
-    assert_eq!(
-        usage["input_tokens_details"]["cached_tokens"],
-        RESPONSES_USAGE.cache_read
-    );
+    assert_eq!(usage["input_tokens_details"]["cached_tokens"], RESPONSES_USAGE.cache_read);
     assert_eq!(usage["output_tokens"], RESPONSES_USAGE.output);
-    assert_eq!(
-        usage["output_tokens_details"]["reasoning_tokens"],
-        RESPONSES_USAGE.reasoning
-    );
+    assert_eq!(usage["output_tokens_details"]["reasoning_tokens"], RESPONSES_USAGE.reasoning);
     sim.stop().await;
 }
 
@@ -115,17 +105,8 @@ async fn a_plain_message_is_one_object() {
 #[tokio::test]
 async fn a_plain_response_equals_what_the_stream_ends_with() {
     let sim = start().await;
-    for prompt in [
-        "hello",
-        "sim:thinking",
-        "sim:tools",
-        "sim:length",
-        "sim:refusal",
-    ] {
-        let plain = responses(&sim, prompt, Mode::Plain)
-            .await
-            .json()
-            .to_string();
+    for prompt in ["hello", "sim:thinking", "sim:tools", "sim:length", "sim:refusal"] {
+        let plain = responses(&sim, prompt, Mode::Plain).await.json().to_string();
         let stream = responses(&sim, prompt, Mode::Stream).await;
         let streamed = stream.events().last().expect("events")["response"].to_string();
         // Only the number of the request in the ids differs.
@@ -142,16 +123,12 @@ async fn every_behaviour_speaks_both_apis_in_both_modes() {
     // These end when the client leaves or take their time; they have tests of
     // their own.
     let endless = ["silence", "stall", "slow"];
-    for behaviour in BEHAVIOURS
-        .iter()
-        .filter(|behaviour| !endless.contains(&behaviour.word))
-    {
+    for behaviour in BEHAVIOURS.iter().filter(|behaviour| !endless.contains(&behaviour.word)) {
         let prompt = format!("sim:{}", behaviour.word);
         for mode in MODES {
-            for response in [
-                messages(&sim, &prompt, mode).await,
-                responses(&sim, &prompt, mode).await,
-            ] {
+            for response in
+                [messages(&sim, &prompt, mode).await, responses(&sim, &prompt, mode).await]
+            {
                 let whole = behaviour.word != "cut";
                 assert_eq!(response.complete, whole, "{prompt} {mode:?}");
                 match (mode, response.status) {
@@ -176,30 +153,18 @@ async fn stop_reasons_are_those_of_the_api() {
         ("refusal", "refusal"),
         ("filter", "refusal"),
     ] {
-        let message = messages(&sim, &format!("sim:{word}"), Mode::Plain)
-            .await
-            .json();
+        let message = messages(&sim, &format!("sim:{word}"), Mode::Plain).await.json();
         assert_eq!(message["stop_reason"], reason, "{word}");
     }
     for (word, status, details) in [
         ("text", "completed", Value::Null),
         ("empty", "completed", Value::Null),
         ("tool", "completed", Value::Null),
-        (
-            "length",
-            "incomplete",
-            json!({ "reason": "max_output_tokens" }),
-        ),
-        (
-            "filter",
-            "incomplete",
-            json!({ "reason": "content_filter" }),
-        ),
+        ("length", "incomplete", json!({ "reason": "max_output_tokens" })),
+        ("filter", "incomplete", json!({ "reason": "content_filter" })),
         ("refusal", "completed", Value::Null),
     ] {
-        let response = responses(&sim, &format!("sim:{word}"), Mode::Plain)
-            .await
-            .json();
+        let response = responses(&sim, &format!("sim:{word}"), Mode::Plain).await.json();
         assert_eq!(response["status"], status, "{word}");
         assert_eq!(response["incomplete_details"], details, "{word}");
     }
@@ -217,10 +182,7 @@ async fn tool_calls_have_the_shape_of_each_api() {
 
     let events = messages(&sim, "sim:tool", Mode::Stream).await.events();
     let input = joined(&events, "content_block_delta", "/delta/partial_json");
-    assert_eq!(
-        serde_json::from_str::<Value>(&input).expect("JSON"),
-        call["input"]
-    );
+    assert_eq!(serde_json::from_str::<Value>(&input).expect("JSON"), call["input"]);
 
     let response = responses(&sim, "sim:tool", Mode::Plain).await.json();
     let call = &response["output"][1];
@@ -234,12 +196,7 @@ async fn tool_calls_have_the_shape_of_each_api() {
     let call = &response["output"][0];
     assert_eq!(call["type"], "custom_tool_call");
     assert_eq!(call["name"], "apply_patch");
-    assert!(
-        call["input"]
-            .as_str()
-            .expect("text")
-            .contains("*** Add File: a.txt\n")
-    );
+    assert!(call["input"].as_str().expect("text").contains("*** Add File: a.txt\n"));
     sim.stop().await;
 }
 
@@ -250,76 +207,34 @@ async fn every_error_has_the_words_of_its_provider() {
     let invalid = "invalid_request_error";
     for (word, (status, kind), (openai_status, openai_kind, code)) in [
         ("400", (400, invalid), (400, invalid, Some("invalid_value"))),
-        (
-            "401",
-            (401, "authentication_error"),
-            (401, invalid, Some("invalid_api_key")),
-        ),
+        ("401", (401, "authentication_error"), (401, invalid, Some("invalid_api_key"))),
         (
             "403",
             (403, "permission_error"),
-            (
-                403,
-                "request_forbidden",
-                Some("unsupported_country_region_territory"),
-            ),
+            (403, "request_forbidden", Some("unsupported_country_region_territory")),
         ),
-        (
-            "404",
-            (404, "not_found_error"),
-            (404, invalid, Some("model_not_found")),
-        ),
-        (
-            "413",
-            (413, "request_too_large"),
-            (413, invalid, Some("request_too_large")),
-        ),
-        (
-            "429",
-            (429, "rate_limit_error"),
-            (429, "tokens", Some("rate_limit_exceeded")),
-        ),
-        (
-            "quota",
-            (400, invalid),
-            (429, "insufficient_quota", Some("insufficient_quota")),
-        ),
-        (
-            "context",
-            (400, invalid),
-            (400, invalid, Some("context_length_exceeded")),
-        ),
+        ("404", (404, "not_found_error"), (404, invalid, Some("model_not_found"))),
+        ("413", (413, "request_too_large"), (413, invalid, Some("request_too_large"))),
+        ("429", (429, "rate_limit_error"), (429, "tokens", Some("rate_limit_exceeded"))),
+        ("quota", (400, invalid), (429, "insufficient_quota", Some("insufficient_quota"))),
+        ("context", (400, invalid), (400, invalid, Some("context_length_exceeded"))),
         ("500", (500, "api_error"), (500, "server_error", None)),
         (
             "503",
             (503, "api_error"),
-            (
-                503,
-                "service_unavailable_error",
-                Some("server_is_overloaded"),
-            ),
+            (503, "service_unavailable_error", Some("server_is_overloaded")),
         ),
-        (
-            "529",
-            (529, "overloaded_error"),
-            (529, "server_error", Some("server_is_overloaded")),
-        ),
+        ("529", (529, "overloaded_error"), (529, "server_error", Some("server_is_overloaded"))),
     ] {
         let prompt = format!("sim:{word}");
         let response = messages(&sim, &prompt, Mode::Plain).await;
         let body = response.json();
-        assert_eq!(
-            (response.status, body["error"]["type"].as_str()),
-            (status, Some(kind))
-        );
+        assert_eq!((response.status, body["error"]["type"].as_str()), (status, Some(kind)));
         assert_eq!(body["type"], "error");
         assert!(response.header("request-id").is_some());
         let response = responses(&sim, &prompt, Mode::Plain).await;
         let error = &response.json()["error"];
-        assert_eq!(
-            (response.status, error["type"].as_str()),
-            (openai_status, Some(openai_kind))
-        );
+        assert_eq!((response.status, error["type"].as_str()), (openai_status, Some(openai_kind)));
         assert_eq!(error["code"].as_str(), code, "{word}");
         assert_eq!(response.header("retry-after"), None);
     }
@@ -341,27 +256,17 @@ async fn a_context_that_is_too_long_is_an_event_in_a_stream_of_responses() {
     assert_eq!(response.status, 200);
     let events = response.events();
     assert_eq!(order(&events), ["response.failed"]);
-    assert_eq!(
-        events[0]["response"]["error"]["code"],
-        "context_length_exceeded"
-    );
+    assert_eq!(events[0]["response"]["error"]["code"], "context_length_exceeded");
     sim.stop().await;
 }
 
 #[tokio::test]
 async fn an_error_in_the_stream_comes_after_half_of_the_text() {
     let sim = start().await;
-    let events = messages(&sim, "sim:stream-error", Mode::Stream)
-        .await
-        .events();
-    assert_eq!(
-        events.last().expect("events")["error"]["type"],
-        "overloaded_error"
-    );
+    let events = messages(&sim, "sim:stream-error", Mode::Stream).await.events();
+    assert_eq!(events.last().expect("events")["error"]["type"], "overloaded_error");
     assert!(joined(&events, "content_block_delta", "/delta/text").starts_with("This answer"));
-    let events = responses(&sim, "sim:stream-error", Mode::Stream)
-        .await
-        .events();
+    let events = responses(&sim, "sim:stream-error", Mode::Stream).await.events();
     assert_eq!(order(&events).last(), Some(&"response.failed"));
     sim.stop().await;
 }
@@ -380,9 +285,7 @@ async fn an_echo_covers_every_byte_of_a_long_prompt() {
 #[tokio::test]
 async fn a_huge_answer_has_the_length_that_was_asked_for() {
     let sim = start().await;
-    let events = responses(&sim, "sim:huge=123456", Mode::Stream)
-        .await
-        .events();
+    let events = responses(&sim, "sim:huge=123456", Mode::Stream).await.events();
     let text = joined(&events, "response.output_text.delta", "/delta");
     assert_eq!(text.len(), 123_456);
     assert_eq!(text, huge(123_456));

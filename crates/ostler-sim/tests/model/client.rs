@@ -67,10 +67,8 @@ pub(crate) async fn begin(
     body: &str,
 ) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.expect("connect");
-    let headers: String = headers
-        .iter()
-        .map(|(name, value)| format!("{name}: {value}\r\n"))
-        .collect();
+    let headers: String =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: sim\r\nconnection: close\r\n\
@@ -103,25 +101,13 @@ pub(crate) async fn finish(mut stream: TcpStream) -> Response {
     }
     let received = String::from_utf8(received).expect("UTF-8");
     let (head, rest) = received.split_once("\r\n\r\n").expect("a head");
-    let status = head
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok())
-        .expect("a status");
-    let (body, complete) = if head
-        .to_ascii_lowercase()
-        .contains("transfer-encoding: chunked")
-    {
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    let (body, complete) = if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
         unchunk(rest)
     } else {
         (rest.to_owned(), true)
     };
-    Response {
-        status,
-        head: head.to_owned(),
-        body,
-        complete,
-    }
+    Response { status, head: head.to_owned(), body, complete }
 }
 
 fn unchunk(mut rest: &str) -> (String, bool) {

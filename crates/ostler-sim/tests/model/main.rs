@@ -55,14 +55,7 @@ fn responses_body(prompt: &str, mode: Mode) -> Value {
 
 async fn messages(sim: &Sim, prompt: &str, mode: Mode) -> Response {
     let body = messages_body(prompt, mode).to_string();
-    client::send(
-        sim.addr(),
-        "POST",
-        "/v1/messages?beta=true",
-        &[("x-api-key", "k")],
-        &body,
-    )
-    .await
+    client::send(sim.addr(), "POST", "/v1/messages?beta=true", &[("x-api-key", "k")], &body).await
 }
 
 async fn responses(sim: &Sim, prompt: &str, mode: Mode) -> Response {
@@ -73,10 +66,8 @@ async fn responses(sim: &Sim, prompt: &str, mode: Mode) -> Response {
 
 /// Returns the types of events without repetitions in a row.
 fn order(events: &[Value]) -> Vec<&str> {
-    let mut order: Vec<&str> = events
-        .iter()
-        .map(|event| event["type"].as_str().expect("a type"))
-        .collect();
+    let mut order: Vec<&str> =
+        events.iter().map(|event| event["type"].as_str().expect("a type")).collect();
     order.dedup();
     order
 }

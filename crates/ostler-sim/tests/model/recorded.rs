@@ -16,14 +16,7 @@ async fn replay(sim: &Sim, recorded: &str) -> Response {
         .map(|(name, value)| (name.as_str(), value.as_str().expect("text")))
         .collect();
     let path = request["path"].as_str().expect("a path");
-    client::send(
-        sim.addr(),
-        "POST",
-        path,
-        &headers,
-        &request["body"].to_string(),
-    )
-    .await
+    client::send(sim.addr(), "POST", path, &headers, &request["body"].to_string()).await
 }
 
 /// Replays a request and returns the prompt and the word that were found.
@@ -55,22 +48,13 @@ async fn the_prompt_of_a_new_conversation_is_found_as_typed() {
 #[tokio::test]
 async fn a_tool_loop_keeps_the_prompt_that_began_it() {
     for (recorded, output) in [
-        (
-            include_str!("requests/claude-tool-loop.json"),
-            "The tool said: hi",
-        ),
-        (
-            include_str!("requests/codex-tool-loop.json"),
-            "Output:\\nhi\\n",
-        ),
+        (include_str!("requests/claude-tool-loop.json"), "The tool said: hi"),
+        (include_str!("requests/codex-tool-loop.json"), "Output:\\nhi\\n"),
     ] {
         let sim = start().await;
         let response = replay(&sim, recorded).await;
         let requests = sim.requests();
-        assert_eq!(
-            requests.last().expect("a request").prompt.as_deref(),
-            Some(TYPED)
-        );
+        assert_eq!(requests.last().expect("a request").prompt.as_deref(), Some(TYPED));
         // The whole text stands in the last events of Codex; for Claude the
         // deltas are put together first.
         let text = match response.events().last() {
@@ -95,11 +79,7 @@ async fn a_resumed_prompt_without_a_word_gets_the_default_answer() {
         assert_eq!(word, "text");
     }
     let sim = start().await;
-    let response = replay(
-        &sim,
-        include_str!("requests/claude-resumed-after-failure.json"),
-    )
-    .await;
+    let response = replay(&sim, include_str!("requests/claude-resumed-after-failure.json")).await;
     let text = crate::joined(&response.events(), "content_block_delta", "/delta/text");
     assert_eq!(text, HELLO);
     sim.stop().await;
@@ -133,10 +113,7 @@ async fn a_code_mode_model_calls_the_tool_that_takes_javascript() {
         .filter(|event| event["type"] == "response.output_item.done")
         .map(|event| {
             let item = &event["item"];
-            (
-                item["type"].as_str().expect("a type"),
-                item["name"].as_str().expect("a name"),
-            )
+            (item["type"].as_str().expect("a type"), item["name"].as_str().expect("a name"))
         })
         .collect();
     assert_eq!(
@@ -173,10 +150,7 @@ async fn system_texts_are_found_where_each_cli_puts_them() {
             })
             .collect();
         assert!(text.contains("APPENDED-XYZ"), "{text}");
-        assert!(
-            !text.contains("Notes mention"),
-            "project notes are not system texts"
-        );
+        assert!(!text.contains("Notes mention"), "project notes are not system texts");
         sim.stop().await;
     }
 }

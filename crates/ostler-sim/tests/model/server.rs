@@ -36,23 +36,10 @@ async fn any_key_will_do_except_a_wrong_one_or_none() {
         assert!(refused.json()["error"]["message"].is_string());
         assert_eq!(post(&[]).await.status, 401);
     }
-    let keys: Vec<Option<String>> = sim
-        .requests()
-        .iter()
-        .map(|request| request.key.clone())
-        .collect();
+    let keys: Vec<Option<String>> =
+        sim.requests().iter().map(|request| request.key.clone()).collect();
     let key = |text: &str| Some(text.to_owned());
-    assert_eq!(
-        keys,
-        [
-            key("sk-ant-1"),
-            key("sk-wrong"),
-            None,
-            key("sk-1"),
-            key("sk-wrong"),
-            None
-        ]
-    );
+    assert_eq!(keys, [key("sk-ant-1"), key("sk-wrong"), None, key("sk-1"), key("sk-wrong"), None]);
     sim.stop().await;
 }
 
@@ -62,16 +49,11 @@ async fn the_log_holds_what_was_sent_in_the_order_of_arrival() {
     messages(&sim, "first sim:echo", Mode::Stream).await;
     responses(&sim, "second sim:500", Mode::Plain).await;
     let requests = sim.requests();
-    let [first, second] = &requests[..] else {
-        panic!("two requests, not {requests:?}")
-    };
+    let [first, second] = &requests[..] else { panic!("two requests, not {requests:?}") };
     assert_eq!((first.number, second.number), (1, 2));
     assert_eq!(first.method, "POST");
     assert_eq!(first.path, "/v1/messages?beta=true");
-    assert_eq!(
-        first.headers.get("x-api-key").map(String::as_str),
-        Some("k")
-    );
+    assert_eq!(first.headers.get("x-api-key").map(String::as_str), Some("k"));
     assert_eq!(first.body, messages_body("first sim:echo", Mode::Stream));
     assert_eq!(first.prompt.as_deref(), Some("first sim:echo"));
     assert_eq!((first.word.as_deref(), first.status), (Some("echo"), 200));
@@ -86,12 +68,8 @@ async fn the_log_can_be_read_over_http() {
     messages(&sim, "two", Mode::Plain).await;
     let get = async |path| client::send(sim.addr(), "GET", path, &[], "").await.json();
     let all = get("/sim/requests").await;
-    let prompts: Vec<&Value> = all["requests"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|one| &one["prompt"])
-        .collect();
+    let prompts: Vec<&Value> =
+        all["requests"].as_array().expect("a list").iter().map(|one| &one["prompt"]).collect();
     assert_eq!(prompts, ["one", "two"]);
     let newest = get("/sim/requests?since=1").await;
     assert_eq!(newest["requests"][0]["prompt"], "two");
@@ -121,11 +99,7 @@ async fn broken_requests_get_an_error_and_are_recorded() {
     // A request without any message is answered all the same.
     let response = client::send(sim.addr(), "POST", "/v1/responses", &key, "[1]").await;
     assert_eq!(response.status, 200);
-    let bodies: Vec<Value> = sim
-        .requests()
-        .iter()
-        .map(|request| request.body.clone())
-        .collect();
+    let bodies: Vec<Value> = sim.requests().iter().map(|request| request.body.clone()).collect();
     assert_eq!(bodies, [json!("{not json"), json!({}), json!([1])]);
     sim.stop().await;
 }
@@ -135,13 +109,9 @@ async fn side_calls_are_answered() {
     let sim = start().await;
     let key = [("x-api-key", "k")];
     let path = "/v1/messages/count_tokens";
-    let counted = client::send(sim.addr(), "POST", path, &key, "{}")
-        .await
-        .json();
+    let counted = client::send(sim.addr(), "POST", path, &key, "{}").await.json();
     assert_eq!(counted, json!({ "input_tokens": 100 }));
-    let models = client::send(sim.addr(), "GET", "/v1/models", &key, "")
-        .await
-        .json();
+    let models = client::send(sim.addr(), "GET", "/v1/models", &key, "").await.json();
     assert_eq!(models["data"][0]["id"], "claude-opus-5-5");
     sim.stop().await;
 }
@@ -162,16 +132,9 @@ async fn stopping_ends_answers_that_would_never_end() {
     let sim = start().await;
     let key = [("x-api-key", "k")];
     let mut open = Vec::new();
-    for (prompt, needle) in [
-        ("sim:silence", "\r\n\r\n"),
-        ("sim:stall", "content_block_delta"),
-    ] {
+    for (prompt, needle) in [("sim:silence", "\r\n\r\n"), ("sim:stall", "content_block_delta")] {
         for mode in [Mode::Stream, Mode::Plain] {
-            let needle = if mode == Mode::Plain {
-                "\r\n\r\n"
-            } else {
-                needle
-            };
+            let needle = if mode == Mode::Plain { "\r\n\r\n" } else { needle };
             let body = messages_body(prompt, mode).to_string();
             let mut stream = client::begin(sim.addr(), "POST", "/v1/messages", &key, &body).await;
             let received = client::read_until(&mut stream, needle).await;
@@ -190,33 +153,21 @@ async fn stopping_ends_answers_that_would_never_end() {
             "an end, but not a regular one"
         );
     }
-    assert!(
-        TcpStream::connect(address).await.is_err(),
-        "nobody listens any more"
-    );
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }
 
 #[tokio::test]
 async fn only_loopback_addresses_are_accepted() {
     let address: SocketAddr = (Ipv4Addr::UNSPECIFIED, 0).into();
-    let options = Options {
-        address,
-        ..Options::default()
-    };
+    let options = Options { address, ..Options::default() };
     let error = Sim::start(options).await.expect_err("not loopback");
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
-    assert_eq!(
-        error.to_string(),
-        "the simulated model listens on loopback only, not on 0.0.0.0:0"
-    );
+    assert_eq!(error.to_string(), "the simulated model listens on loopback only, not on 0.0.0.0:0");
 }
 
 #[tokio::test]
 async fn the_fallback_word_answers_prompts_that_cannot_hold_one() {
-    let options = Options {
-        fallback: "echo-text".to_owned(),
-        ..Options::default()
-    };
+    let options = Options { fallback: "echo-text".to_owned(), ..Options::default() };
     let sim = Sim::start(options).await.expect("a free port");
     assert!(sim.base_url().starts_with("http://127.0.0.1:"));
     let message = messages(&sim, "--help", Mode::Plain).await.json();

@@ -17,24 +17,14 @@ fn an_exit_code_comes_with_or_without_a_word_on_stderr() {
 
 #[test]
 fn a_script_dies_by_the_signal_it_names() {
-    for (name, number) in [
-        ("TERM", 15),
-        ("KILL", 9),
-        ("SIGSEGV", 11),
-        ("ABRT", 6),
-        ("PIPE", 13),
-    ] {
+    for (name, number) in [("TERM", 15), ("KILL", 9), ("SIGSEGV", 11), ("ABRT", 6), ("PIPE", 13)] {
         let played = Scene::new(json!([
             {"do": "ignore_signals", "signals": ["TERM", "INT"]},
             {"do": "text", "text": "half a li"},
             {"do": "die", "signal": name},
         ]))
         .play();
-        assert_eq!(
-            (played.code(), played.signal()),
-            (None, Some(number)),
-            "{name}"
-        );
+        assert_eq!((played.code(), played.signal()), (None, Some(number)), "{name}");
         assert_eq!(played.stdout(), "half a li");
     }
 }
@@ -94,12 +84,7 @@ fn a_closed_stdout_ends_while_the_script_goes_on() {
     ]));
     let mut child = scene.start();
     let mut all = String::new();
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut all)
-        .unwrap();
+    child.stdout.take().unwrap().read_to_string(&mut all).unwrap();
     assert_eq!(all, "last words\n");
     assert_eq!(child.try_wait().unwrap(), None);
     touch(&scene.path("go"));

@@ -37,9 +37,7 @@ struct Played {
 
 impl Scene {
     fn new(steps: Value) -> Self {
-        let scene = Self {
-            folder: tempfile::tempdir().unwrap(),
-        };
+        let scene = Self { folder: tempfile::tempdir().unwrap() };
         std::fs::write(scene.path("script.json"), steps.to_string()).unwrap();
         scene
     }
@@ -51,10 +49,7 @@ impl Scene {
     fn command(&self) -> Command {
         let mut command = Command::new(PROGRAM);
         command.arg("--script").arg(self.path("script.json"));
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
@@ -71,10 +66,7 @@ impl Scene {
     }
 
     fn pid(&self, name: &str) -> u32 {
-        std::fs::read_to_string(self.path(name))
-            .unwrap()
-            .parse()
-            .unwrap()
+        std::fs::read_to_string(self.path(name)).unwrap().parse().unwrap()
     }
 }
 
@@ -96,34 +88,22 @@ impl Played {
     }
 
     fn lines(&self) -> Vec<Value> {
-        self.stdout()
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        self.stdout().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
 /// Runs a command to its end with `stdin` written and closed.
 fn play(mut command: Command, stdin: &str) -> Played {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // A script need not read what it is given.
     drop(child.stdin.take().unwrap().write_all(stdin.as_bytes()));
     let output = child.wait_with_output().unwrap();
-    Played {
-        stdout: output.stdout,
-        stderr: output.stderr,
-        status: output.status,
-    }
+    Played { stdout: output.stdout, stderr: output.stderr, status: output.status }
 }
 
 fn send(signal: &str, pid: u32) {
-    let status = Command::new("sh")
-        .args(["-c", &format!("kill -{signal} {pid}")])
-        .status();
+    let status = Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status();
     assert!(status.unwrap().success());
 }
 

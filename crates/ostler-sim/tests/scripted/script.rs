@@ -37,11 +37,7 @@ fn an_executable_script_reports_how_it_was_called() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     let played = loop {
         let mut command = Command::new(&path);
-        command
-            .args(["-p", "--", "--help"])
-            .current_dir("/")
-            .env_clear()
-            .env("A", "b");
+        command.args(["-p", "--", "--help"]).current_dir("/").env_clear().env("A", "b");
         command.stdin(Stdio::null());
         // While another test forks, its child briefly holds the file that was
         // just written, and the kernel refuses to run it.
@@ -108,20 +104,13 @@ fn a_capture_is_played_to_its_end() {
         ("0\n", Some(0), None),
         ("143\n", Some(143), None),
         ("{\"exit_code\": 1, \"signal\": null}\n", Some(1), None),
-        (
-            "{\"exit_code\": null, \"signal\": \"SIGTERM\"}\n",
-            None,
-            Some(15),
-        ),
+        ("{\"exit_code\": null, \"signal\": \"SIGTERM\"}\n", None, Some(15)),
     ] {
         std::fs::write(scene.path("case.stdout"), "{\"a\":1}\n{\"b\":2}\nhalf").unwrap();
         std::fs::write(scene.path("case.stderr"), "warning\n").unwrap();
         std::fs::write(scene.path("case.exit"), exit).unwrap();
         let mut command = Command::new(PROGRAM);
-        command
-            .arg("--capture")
-            .arg(scene.path("case"))
-            .args(["--chunk", "3", "-p", "hello"]);
+        command.arg("--capture").arg(scene.path("case")).args(["--chunk", "3", "-p", "hello"]);
         let played = play(command, "");
         assert_eq!(played.stdout(), "{\"a\":1}\n{\"b\":2}\nhalf");
         assert_eq!(played.stderr(), "warning\n");

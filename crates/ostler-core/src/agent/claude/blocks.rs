@@ -19,11 +19,7 @@ pub(super) enum BlockKind {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Tell {
     /// A piece of text.
-    Text {
-        kind: BlockKind,
-        block: String,
-        text: String,
-    },
+    Text { kind: BlockKind, block: String, text: String },
     /// The text told so far is void.
     Retract { block: String },
 }
@@ -56,8 +52,7 @@ impl Blocks {
     /// A message begins; what its predecessor left unconfirmed is withdrawn.
     pub(super) fn start(&mut self, id: &str, parent: Option<&str>) -> Vec<Tell> {
         let tells = self.withdraw(parent, |_| true);
-        self.messages
-            .retain(|message| message.parent.as_deref() != parent);
+        self.messages.retain(|message| message.parent.as_deref() != parent);
         self.messages.push(Message::new(id, parent));
         tells
     }
@@ -92,11 +87,7 @@ impl Blocks {
         }
         let block = message.blocks.iter_mut().find(|block| is_open(block))?;
         block.told.push_str(&text);
-        Some(Tell::Text {
-            kind,
-            block: block.name.clone(),
-            text,
-        })
+        Some(Tell::Text { kind, block: block.name.clone(), text })
     }
 
     /// A whole block came: tells what is new about it.
@@ -125,11 +116,7 @@ impl Blocks {
         let name = block.name.clone();
         match text.strip_prefix(&told) {
             Some("") => Vec::new(),
-            Some(rest) => vec![Tell::Text {
-                kind,
-                block: name,
-                text: rest.to_owned(),
-            }],
+            Some(rest) => vec![Tell::Text { kind, block: name, text: rest.to_owned() }],
             // Thinking is shown in another wording than it is recorded, or not
             // recorded at all.
             None if kind == BlockKind::Thinking || text.is_empty() => Vec::new(),
@@ -143,11 +130,7 @@ impl Blocks {
 
     /// A block of its own, which belongs to no message.
     pub(super) fn fresh(&mut self, kind: BlockKind, text: String) -> Option<Tell> {
-        (!text.is_empty()).then(|| Tell::Text {
-            kind,
-            block: next_name(&mut self.n_made),
-            text,
-        })
+        (!text.is_empty()).then(|| Tell::Text { kind, block: next_name(&mut self.n_made), text })
     }
 
     /// The CLI gave up a message from one of its blocks on.
@@ -157,9 +140,7 @@ impl Blocks {
             message.blocks.retain(|block| {
                 let gone = block.index >= from_index;
                 if gone {
-                    tells.push(Tell::Retract {
-                        block: block.name.clone(),
-                    });
+                    tells.push(Tell::Retract { block: block.name.clone() });
                 }
                 !gone
             });
@@ -177,10 +158,7 @@ impl Blocks {
             // Thinking may never be confirmed; it was told for what it is.
             let void = |block: &Block| !block.confirmed && block.kind == BlockKind::Output;
             tells.extend(
-                blocks
-                    .into_iter()
-                    .filter(void)
-                    .map(|block| Tell::Retract { block: block.name }),
+                blocks.into_iter().filter(void).map(|block| Tell::Retract { block: block.name }),
             );
         }
         tells
@@ -189,11 +167,7 @@ impl Blocks {
 
 impl Message {
     fn new(id: &str, parent: Option<&str>) -> Self {
-        Self {
-            id: id.to_owned(),
-            parent: parent.map(str::to_owned),
-            blocks: Vec::new(),
-        }
+        Self { id: id.to_owned(), parent: parent.map(str::to_owned), blocks: Vec::new() }
     }
 }
 

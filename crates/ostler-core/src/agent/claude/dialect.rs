@@ -35,11 +35,10 @@ const MAX_PRINTED_BYTES: usize = 8 * 1024;
 
 /// Makes the reader of a process.
 pub(super) fn dialect(launch: &Launch<'_>) -> Box<dyn Dialect> {
-    match launch.options.format {
-        Format::StreamJson | Format::Json => Box::new(Claude {
-            documents: Documents::default(),
-            turn: Turn::new(launch),
-        }),
+    match launch.options.wire_format() {
+        Format::StreamJson | Format::Json => {
+            Box::new(Claude { documents: Documents::default(), turn: Turn::new(launch) })
+        }
         Format::Text => Box::new(PlainText::new(launch)),
     }
 }
@@ -53,14 +52,8 @@ impl Dialect for Claude {
     fn step(&mut self, now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
         let Self { documents, turn } = self;
         match input {
-            Input::Line {
-                from: Stream::Stderr,
-                bytes,
-                ..
-            } => complaint(bytes, out),
-            Input::Line {
-                bytes, cut: true, ..
-            } => {
+            Input::Line { from: Stream::Stderr, bytes, .. } => complaint(bytes, out),
+            Input::Line { bytes, cut: true, .. } => {
                 documents.finish(|piece| turn.piece(now, piece, out));
                 unknown(Stream::Stdout, bytes, out);
             }
@@ -139,10 +132,9 @@ impl Turn {
 
     fn piece(&mut self, now: Timestamp, piece: Piece<'_>, out: &mut Vec<Action>) {
         match piece {
-            Piece::Document {
-                value: Value::Array(mut items),
-                ..
-            } if items.iter().any(|item| item.get("type").is_some()) => {
+            Piece::Document { value: Value::Array(mut items), .. }
+                if items.iter().any(|item| item.get("type").is_some()) =>
+            {
                 for item in &mut items {
                     if !self.document(now, item, out) {
                         unknown(Stream::Stdout, item.to_string().as_bytes(), out);
@@ -218,10 +210,7 @@ impl Turn {
             emit(EventBody::Status(Status::Warning { text }), None, out);
         }
         self.session = Some(id.clone());
-        out.push(Action::Opened {
-            session: ONLY_SESSION,
-            id,
-        });
+        out.push(Action::Opened { session: ONLY_SESSION, id });
     }
 
     /// Tells the id that a line carries, if none was told yet.
@@ -303,19 +292,12 @@ impl Turn {
             let tells = self.blocks.fresh(BlockKind::Output, text.clone());
             self.tell(tells, None, out);
         }
-        out.push(Action::EndTurn {
-            turn: ONLY_TURN,
-            end: Box::new(end),
-        });
+        out.push(Action::EndTurn { turn: ONLY_TURN, end: Box::new(end) });
     }
 }
 
 pub(super) fn emit(event: EventBody, parent: Option<&str>, out: &mut Vec<Action>) {
-    out.push(Action::Emit {
-        turn: ONLY_TURN,
-        parent: parent.map(str::to_owned),
-        event,
-    });
+    out.push(Action::Emit { turn: ONLY_TURN, parent: parent.map(str::to_owned), event });
 }
 
 /// Passes on a line of standard error: a warning as such, others as they are.

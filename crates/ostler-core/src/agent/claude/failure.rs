@@ -17,10 +17,7 @@ use crate::{
 /// Words that say more than the status beside them: a used-up account is a 400.
 const PHRASES: &[(&str, FailureKind)] = &[
     ("cannot be used with root/sudo", FailureKind::Denied),
-    (
-        "no conversation found with session id",
-        FailureKind::SessionLost,
-    ),
+    ("no conversation found with session id", FailureKind::SessionLost),
     ("does not match any session title", FailureKind::SessionLost),
     ("credit balance is too low", FailureKind::Quota),
     ("prompt is too long", FailureKind::ContextTooLong),
@@ -50,10 +47,7 @@ const PHRASES_WITHOUT_FIELDS: &[(&str, FailureKind)] = &[
     ("error: unknown option", FailureKind::InvalidRequest),
     ("error: option '", FailureKind::InvalidRequest),
     ("input must be provided", FailureKind::InvalidRequest),
-    (
-        "input contained only whitespace",
-        FailureKind::InvalidRequest,
-    ),
+    ("input contained only whitespace", FailureKind::InvalidRequest),
     ("stdin input exceeds", FailureKind::InvalidRequest),
     ("invalid session id", FailureKind::InvalidRequest),
     ("is already in use", FailureKind::InvalidRequest),
@@ -72,6 +66,7 @@ const WORDS: &[(&str, FailureKind)] = &[
     ("error_max_budget_usd", FailureKind::LimitReached),
     ("max_turns", FailureKind::LimitReached),
     ("budget_exhausted", FailureKind::LimitReached),
+    ("max_output_tokens", FailureKind::LimitReached),
     ("aborted_streaming", FailureKind::Cancelled),
     ("aborted_tools", FailureKind::Cancelled),
     ("blocking_limit", FailureKind::ContextTooLong),
@@ -175,10 +170,7 @@ impl Evidence {
         } else {
             self.message
         };
-        Failure {
-            retry_after,
-            ..Failure::new(kind, message)
-        }
+        Failure { retry_after, ..Failure::new(kind, message) }
     }
 
     fn kind(&self) -> FailureKind {
@@ -205,19 +197,12 @@ pub(super) fn of_exit(exit: &Exit, evidence: Evidence, printed: &str, now: Times
         (&exit.stderr, complaint),
         (printed, printed.trim()),
     ];
-    let of = |message: &str| Evidence {
-        message: message.to_owned(),
-        ..evidence.clone()
-    };
-    let known = heard
-        .iter()
-        .find(|(all, _)| !all.is_empty() && of(all).kind() != FailureKind::Crashed);
+    let of = |message: &str| Evidence { message: message.to_owned(), ..evidence.clone() };
+    let known =
+        heard.iter().find(|(all, _)| !all.is_empty() && of(all).kind() != FailureKind::Crashed);
     let said = known.or_else(|| heard.iter().find(|(_, words)| !words.is_empty()));
     match said {
-        Some((all, words)) => Failure {
-            kind: of(all).kind(),
-            ..of(words).conclude(now)
-        },
+        Some((all, words)) => Failure { kind: of(all).kind(), ..of(words).conclude(now) },
         None => Failure::new(of("").kind(), exit_words(exit)),
     }
 }

@@ -4,10 +4,7 @@ use serde_json::Value;
 
 /// Returns a field that is a string and not empty.
 pub(super) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
-    value
-        .get(key)
-        .and_then(Value::as_str)
-        .filter(|text| !text.is_empty())
+    value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
 /// Takes a string out of an object, so that a long one is not copied.

@@ -11,11 +11,9 @@ use serde_json::json;
 
 use crate::{
     agent::{CommandLine, Launch, LaunchError, Stdin},
-    request::{Format, Options, Permissions, ProjectSettings, PromptCommands, Thinking},
+    request::{Format, Options, Permissions, ProjectSettings, PromptCommands, Template, Thinking},
+    template::{self, MAX_ARGUMENT_BYTES, TemplateFacts},
 };
-
-/// What an argument may measure. Linux takes 128 KiB in one argument at most.
-const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
 /// The limit of model calls in the literal line when none was asked for.
 const DEFAULT_MAX_TURNS: u32 = 25;
@@ -43,13 +41,29 @@ const ENV: &[(&str, &str)] = &[
     ("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", "1"),
 ];
 
+/// What an operator's own command line is filled in with.
+const TEMPLATE: TemplateFacts = TemplateFacts {
+    program: "claude",
+    subcommand: None,
+    spellings: &[
+        &["-p", "--print"],
+        &["--tools", "--dangerously-skip-permissions", "--permission-mode"],
+        &["--dangerously-skip-permissions", "--permission-mode", "--tools"],
+    ],
+    session_new: &["--session-id", "{{SessionId}}"],
+    session_resume: &["--resume", "{{SessionId}}"],
+    body_on_stdin: &[],
+    misreads: |prompt| !is_safe_argument(prompt),
+};
+
 /// Makes the command line of a one-shot turn.
 pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
     let options = launch.options;
-    let mut line = match options.format {
-        Format::StreamJson => streaming(launch),
-        Format::Json => plain(launch, "json"),
-        Format::Text => plain(launch, "text"),
+    let mut line = match (&options.template, options.format) {
+        (Some(template), _) => from_template(launch, template)?,
+        (None, Format::StreamJson) => streaming(launch),
+        (None, Format::Json) => plain(launch, "json"),
+        (None, Format::Text) => plain(launch, "text"),
     };
     line.env = environment(options);
     if options.permissions == Permissions::Ask {
@@ -107,6 +121,34 @@ fn plain(launch: &Launch<'_>, format: &str) -> CommandLine {
     line
 }
 
+/// The operator's own line, with what it lacks.
+fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine, LaunchError> {
+    let options = launch.options;
+    let mut flags = vec![vec!["-p".to_owned()]];
+    let mut flag = |words: &[&str]| flags.push(words.iter().map(|w| (*w).to_owned()).collect());
+    match template.format {
+        None => {}
+        Some(Format::StreamJson) => {
+            flag(&["--output-format", "stream-json"]);
+            flag(&["--verbose"]);
+        }
+        Some(Format::Json) => flag(&["--output-format", "json"]),
+        Some(Format::Text) => flag(&["--output-format", "text"]),
+    }
+    match options.permissions {
+        Permissions::Bypass => flag(&["--dangerously-skip-permissions"]),
+        Permissions::Ask | Permissions::ReadOnly => flag(&["--tools", &READ_ONLY_TOOLS.join(",")]),
+    }
+    if let Some(model) = &options.model {
+        flag(&["--model", model]);
+    }
+    if options.project_settings == ProjectSettings::Ignored {
+        flag(&["--setting-sources", "user"]);
+        flag(&["--strict-mcp-config"]);
+    }
+    template::fill(&TEMPLATE, template, launch.open, launch.prompt, &flags)
+}
+
 /// Adds what both forms end with: tools, model, thinking, isolation, the
 /// operator's own arguments, the session.
 fn add_common(launch: &Launch<'_>, line: &mut CommandLine) {
@@ -152,10 +194,7 @@ fn add_tools(options: &Options, line: &mut CommandLine) {
         .map(String::as_str)
         .partition(|rule| !read_only || READ_ONLY_TOOLS.contains(&tool_name(rule)));
     if !refused.is_empty() {
-        let text = format!(
-            "not allowed, because the turn is read-only: {}",
-            refused.join(", ")
-        );
+        let text = format!("not allowed, because the turn is read-only: {}", refused.join(", "));
         line.warnings.push(text);
     }
     for rule in &allowed {
@@ -168,9 +207,8 @@ fn add_tools(options: &Options, line: &mut CommandLine) {
     if let Some(rule) = allowed.iter().find(|rule| tool_name(rule) != **rule)
         && !read_only
     {
-        line.warnings.push(format!(
-            "{rule}: permissions are bypassed, so the whole tool is allowed"
-        ));
+        line.warnings
+            .push(format!("{rule}: permissions are bypassed, so the whole tool is allowed"));
     }
 }
 
@@ -181,13 +219,9 @@ fn tool_name(rule: &str) -> &str {
 /// Adds the system prompt as a file, which is empty when there is none.
 fn add_system_prompt(launch: &Launch<'_>, line: &mut CommandLine) {
     let path = launch.run_dir.join("system-prompt.md");
-    push(
-        &mut line.args,
-        [Path::new("--append-system-prompt-file"), &path],
-    );
+    push(&mut line.args, [Path::new("--append-system-prompt-file"), &path]);
     let text = launch.options.system_prompt.as_deref();
-    line.files
-        .push((path, text.unwrap_or_default().as_bytes().to_vec()));
+    line.files.push((path, text.unwrap_or_default().as_bytes().to_vec()));
 }
 
 /// Makes a system prompt count that is not the first one of its session.
@@ -227,12 +261,9 @@ fn system_prompt_snapshot(launch: &Launch<'_>) -> Snapshot {
 
 /// Reads the first three numbers of `2.1.325 (Claude Code)`.
 fn parse_version(text: &str) -> Option<[u32; 3]> {
-    let word = text
-        .split_whitespace()
-        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
-    let mut numbers = word
-        .split(|c: char| !c.is_ascii_digit())
-        .map(|number| number.parse().ok());
+    let word =
+        text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let mut numbers = word.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().ok());
     let mut next = || numbers.next().flatten();
     Some([next()?, next()?, next()?])
 }
@@ -274,10 +305,8 @@ fn is_safe_argument(prompt: &str) -> bool {
 }
 
 fn environment(options: &Options) -> Vec<(OsString, OsString)> {
-    let mut env: Vec<(OsString, OsString)> = ENV
-        .iter()
-        .map(|(name, value)| (name.into(), value.into()))
-        .collect();
+    let mut env: Vec<(OsString, OsString)> =
+        ENV.iter().map(|(name, value)| (name.into(), value.into())).collect();
     if options.prompt_commands == PromptCommands::Off {
         // Else `@file` anywhere in a prompt is replaced by that file.
         env.push(("CLAUDE_CODE_DISABLE_FILE_MENTIONS".into(), "1".into()));

@@ -108,12 +108,7 @@ impl Turn {
     ) {
         self.calls.insert(id.clone(), tool.clone());
         let title = tool::title(&tool, input.as_ref().unwrap_or(&Value::Null));
-        let event = EventBody::ToolUse {
-            id,
-            tool,
-            input,
-            title,
-        };
+        let event = EventBody::ToolUse { id, tool, input, title };
         emit(event, parent, out);
     }
 
@@ -238,10 +233,9 @@ impl Turn {
     /// Adds up what the model calls of this turn used so far.
     fn usage(&mut self, event: &mut Value, out: &mut Vec<Action>) {
         let mut record = mem::take(&mut self.prompt);
-        if let (Some(known), Some(Value::Object(newer))) = (
-            record.as_object_mut(),
-            event.get_mut("usage").map(Value::take),
-        ) {
+        if let (Some(known), Some(Value::Object(newer))) =
+            (record.as_object_mut(), event.get_mut("usage").map(Value::take))
+        {
             known.extend(newer.into_iter().filter(|(_, value)| !value.is_null()));
         }
         let call = outcome::usage(&record);
@@ -265,19 +259,13 @@ impl Turn {
     ) {
         for tell in tells {
             let event = match tell {
-                Tell::Text {
-                    kind: BlockKind::Output,
-                    block,
-                    text,
-                } => {
+                Tell::Text { kind: BlockKind::Output, block, text } => {
                     self.told |= parent.is_none();
                     EventBody::Output { text, block }
                 }
-                Tell::Text {
-                    kind: BlockKind::Thinking,
-                    block,
-                    text,
-                } => EventBody::Thinking { text, block },
+                Tell::Text { kind: BlockKind::Thinking, block, text } => {
+                    EventBody::Thinking { text, block }
+                }
                 Tell::Retract { block } => EventBody::Status(Status::Retracted { block }),
             };
             emit(event, parent, out);

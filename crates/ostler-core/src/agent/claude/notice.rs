@@ -115,10 +115,7 @@ impl Turn {
             message: format!("{why}; the provider asks to wait {} s", delay.as_secs()),
             resets_at: None,
         };
-        let failure = Failure {
-            retry_after: Some(delay),
-            ..evidence.conclude(now)
-        };
+        let failure = Failure { retry_after: Some(delay), ..evidence.conclude(now) };
         self.fail(failure, out);
         out.push(Action::Stop);
     }

@@ -78,10 +78,9 @@ pub(super) fn read(result: &mut Value, mut before: Before, now: Timestamp) -> Tu
         let failure = evidence.conclude(now);
         match failure.message.is_empty() {
             true if failure.kind == FailureKind::Cancelled => interrupted(),
-            true => Failure {
-                message: "the agent stopped without saying why".to_owned(),
-                ..failure
-            },
+            true => {
+                Failure { message: "the agent stopped without saying why".to_owned(), ..failure }
+            }
             false => failure,
         }
     });
@@ -135,21 +134,14 @@ fn totals(result: &Value, before: Option<Totals>) -> Option<Totals> {
     if let Some(before) = before.filter(|before| before.cost_usd > cost_usd) {
         return Some(before);
     }
-    let mut totals = Totals {
-        cost_usd,
-        ..Totals::default()
-    };
+    let mut totals = Totals { cost_usd, ..Totals::default() };
     let models = result.get("modelUsage").and_then(Value::as_object);
     for model in models.into_iter().flat_map(Map::values) {
         let count = |key| field::number(model, key).unwrap_or(0);
         let add = |sum: &mut u64, key| *sum = sum.saturating_add(count(key));
         add(&mut totals.cached_tokens, "cacheReadInputTokens");
         add(&mut totals.output_tokens, "outputTokens");
-        for key in [
-            "inputTokens",
-            "cacheCreationInputTokens",
-            "cacheReadInputTokens",
-        ] {
+        for key in ["inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens"] {
             add(&mut totals.input_tokens, key);
         }
     }
@@ -167,10 +159,8 @@ fn only_model(result: &Value) -> Option<String> {
     let models = result.get("modelUsage").and_then(Value::as_object)?;
     let is_new = |usage: &Value| field::text(usage, "canonicalModel").is_some();
     let any_new = models.values().any(is_new);
-    let mut names = models
-        .iter()
-        .filter(|(_, usage)| is_new(usage) || !any_new)
-        .map(|(name, _)| name);
+    let mut names =
+        models.iter().filter(|(_, usage)| is_new(usage) || !any_new).map(|(name, _)| name);
     match (names.next(), names.next()) {
         (Some(name), None) => Some(name.clone()),
         (_, _) => None,
@@ -182,9 +172,9 @@ fn answer(result: &mut Value) -> Option<String> {
     let keys = ["result", "content", "text", "message", "output", "response"];
     match field::take_first(result, &keys)? {
         Value::String(text) => Some(text),
-        mut record @ Value::Object(_) => ["text", "content", "result"]
-            .iter()
-            .find_map(|key| field::take_text(&mut record, key)),
+        mut record @ Value::Object(_) => {
+            ["text", "content", "result"].iter().find_map(|key| field::take_text(&mut record, key))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
     }
 }
@@ -221,6 +211,11 @@ fn stop_reason(result: &Value, failed: Option<FailureKind>) -> Option<StopReason
     match (failed, word) {
         (Some(FailureKind::Cancelled), _) => Some(StopReason::Cancelled),
         (Some(FailureKind::Refused), _) => Some(StopReason::Refusal),
+        (Some(FailureKind::LimitReached), _)
+            if field::text(result, "api_error") == Some("max_output_tokens") =>
+        {
+            Some(StopReason::MaxTokens)
+        }
         (Some(FailureKind::LimitReached), _) => Some(match terminal {
             Some(word) if word != "max_turns" => StopReason::Other(word.to_owned()),
             Some(_) | None => StopReason::MaxTurns,

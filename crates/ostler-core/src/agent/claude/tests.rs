@@ -24,10 +24,7 @@ fn options() -> Options {
 }
 
 fn with_format(format: Format) -> Options {
-    Options {
-        format,
-        ..options()
-    }
+    Options { format, ..options() }
 }
 
 fn resume(id: &str) -> Open {
@@ -35,7 +32,7 @@ fn resume(id: &str) -> Open {
 }
 
 fn fixture(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/claude");
     folder.join(format!("{name}.stdout"))
 }
 
@@ -71,11 +68,7 @@ fn stdin(line: &CommandLine) -> &str {
 }
 
 fn exit(code: i32, stderr: &str) -> Exit {
-    Exit {
-        code: Some(code),
-        signal: None,
-        stderr: stderr.to_owned(),
-    }
+    Exit { code: Some(code), signal: None, stderr: stderr.to_owned() }
 }
 
 /// Feeds lines of standard output, then the exit.
@@ -99,12 +92,7 @@ fn read<'a>(
 
 /// Reads a text in a new session with default options and a good exit.
 fn read_text(text: &str) -> Vec<Action> {
-    read(
-        &options(),
-        &Open::New,
-        text.lines().map(str::as_bytes),
-        &exit(0, ""),
-    )
+    read(&options(), &Open::New, text.lines().map(str::as_bytes), &exit(0, ""))
 }
 
 fn end(actions: &[Action]) -> &TurnEnd {

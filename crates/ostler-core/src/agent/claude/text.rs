@@ -27,11 +27,7 @@ pub(super) struct PlainText {
 
 impl PlainText {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
-        Self {
-            resumed: launch.open.memo().map(|memo| memo.id.clone()),
-            answer: None,
-            ended: false,
-        }
+        Self { resumed: launch.open.memo().map(|memo| memo.id.clone()), answer: None, ended: false }
     }
 
     fn line(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
@@ -49,10 +45,7 @@ impl PlainText {
             out.push(Action::Emit {
                 turn: ONLY_TURN,
                 parent: None,
-                event: EventBody::Output {
-                    text,
-                    block: BLOCK.to_owned(),
-                },
+                event: EventBody::Output { text, block: BLOCK.to_owned() },
             });
         }
     }
@@ -66,10 +59,7 @@ impl PlainText {
         let mut end = TurnEnd::default();
         if exit.is_success() {
             if let Some(id) = self.resumed.take() {
-                out.push(Action::Opened {
-                    session: ONLY_SESSION,
-                    id,
-                });
+                out.push(Action::Opened { session: ONLY_SESSION, id });
             }
             end.text = Some(answer);
             end.stop_reason = Some(StopReason::EndTurn);
@@ -78,26 +68,17 @@ impl PlainText {
             end.failure = Some(failure::of_exit(exit, Evidence::default(), &answer, now));
             end.stop_reason = Some(StopReason::Error);
         }
-        out.push(Action::EndTurn {
-            turn: ONLY_TURN,
-            end: Box::new(end),
-        });
+        out.push(Action::EndTurn { turn: ONLY_TURN, end: Box::new(end) });
     }
 }
 
 impl Dialect for PlainText {
     fn step(&mut self, now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
         match input {
-            Input::Line {
-                from: Stream::Stderr,
-                bytes,
-                ..
-            } => complaint(bytes, out),
-            Input::Line {
-                from: Stream::Stdout,
-                bytes,
-                cut: true,
-            } => unknown(Stream::Stdout, bytes, out),
+            Input::Line { from: Stream::Stderr, bytes, .. } => complaint(bytes, out),
+            Input::Line { from: Stream::Stdout, bytes, cut: true } => {
+                unknown(Stream::Stdout, bytes, out)
+            }
             Input::Line { bytes, .. } if !self.ended => self.line(bytes, out),
             Input::Line { bytes, .. } => unknown(Stream::Stdout, bytes, out),
             Input::Cancel { .. } => out.push(Action::Stop),

@@ -40,9 +40,7 @@ pub(super) fn defined_provider(extra_args: &[String]) -> Option<&str> {
         .last()
         .map(|(_, value)| value.trim_matches(['"', '\'']))?;
     let is_bare_key = !chosen.is_empty()
-        && chosen
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        && chosen.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
     let is_defined = overrides().any(|(key, _)| {
         key.strip_prefix("model_providers.")
             .and_then(|rest| rest.strip_prefix(chosen))
@@ -130,16 +128,10 @@ mod tests {
             defined_provider(&args).map(str::to_owned)
         };
         let table = "model_providers.sim={name=\"sim\"}";
+        assert_eq!(provider(&["-c", "model_provider=sim", "-c", table]).as_deref(), Some("sim"));
         assert_eq!(
-            provider(&["-c", "model_provider=sim", "-c", table]).as_deref(),
-            Some("sim")
-        );
-        assert_eq!(
-            provider(&[
-                "--config=model_provider=\"sim\"",
-                "-cmodel_providers.sim.name=\"sim\""
-            ])
-            .as_deref(),
+            provider(&["--config=model_provider=\"sim\"", "-cmodel_providers.sim.name=\"sim\""])
+                .as_deref(),
             Some("sim")
         );
         assert_eq!(provider(&["-c", "model_provider=sim"]), None);

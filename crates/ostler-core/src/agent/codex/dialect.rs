@@ -32,7 +32,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(7);
 
 /// Makes the state machine for the output that was asked for.
 pub(super) fn dialect(launch: &Launch<'_>) -> Box<dyn Dialect> {
-    match launch.options.format {
+    match launch.options.wire_format() {
         Format::Text => Box::new(Plain::new(launch)),
         Format::StreamJson | Format::Json => Box::new(JsonLines::new(launch)),
     }
@@ -55,20 +55,12 @@ struct JsonLines {
 impl Dialect for JsonLines {
     fn step(&mut self, now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
         match input {
-            Input::Line {
-                from: Stream::Stderr,
-                bytes,
-                ..
-            } => {
+            Input::Line { from: Stream::Stderr, bytes, .. } => {
                 if !is_noise(&String::from_utf8_lossy(bytes)) {
                     emit_unknown(Stream::Stderr, bytes, out);
                 }
             }
-            Input::Line {
-                from: Stream::Stdout,
-                bytes,
-                cut,
-            } => {
+            Input::Line { from: Stream::Stdout, bytes, cut } => {
                 self.has_lost_line |= cut;
                 let fields = if cut { None } else { parse(bytes) };
                 if !self.line(now, fields, out) && !bytes.trim_ascii().is_empty() {
@@ -225,9 +217,7 @@ impl JsonLines {
             self.warn(before.clone(), out);
         }
         let message = told.or(before);
-        let message = message
-            .as_deref()
-            .unwrap_or("codex says that the turn failed");
+        let message = message.as_deref().unwrap_or("codex says that the turn failed");
         // What the CLI takes for passing it tries again first, and says so.
         let otherwise = match self.retrying_since {
             Some(_) => FailureKind::Unavailable,
@@ -275,8 +265,7 @@ impl JsonLines {
                 self.turn.complete(answer, None, out);
             }
             (_, error, answer) => {
-                self.turn
-                    .fail_with_exit(exit, error.as_deref(), answer, out);
+                self.turn.fail_with_exit(exit, error.as_deref(), answer, out);
             }
         }
     }

@@ -60,10 +60,7 @@ const MARKS: &[(&str, FailureKind)] = &[
     ("unknown feature flag", FailureKind::InvalidRequest),
     ("unexpected argument", FailureKind::InvalidRequest),
     ("no prompt provided", FailureKind::InvalidRequest),
-    (
-        "no such file or directory (os error 2)",
-        FailureKind::InvalidRequest,
-    ),
+    ("no such file or directory (os error 2)", FailureKind::InvalidRequest),
 ];
 
 /// What stands before the number of an HTTP status.
@@ -75,16 +72,12 @@ pub(super) fn of_message(message: &str, otherwise: FailureKind) -> Failure {
     let body = ErrorBody::of(message);
     let (kind, words) = match &body {
         // Only status 400 is shown as the bare body.
-        Some(body) => (
-            kind_of(&body.all).unwrap_or(FailureKind::InvalidRequest),
-            body.message.as_str(),
-        ),
+        Some(body) => {
+            (kind_of(&body.all).unwrap_or(FailureKind::InvalidRequest), body.message.as_str())
+        }
         None => (kind_of(message).unwrap_or(otherwise), message),
     };
-    Failure {
-        retry_after: retry_after(words),
-        ..Failure::new(kind, words)
-    }
+    Failure { retry_after: retry_after(words), ..Failure::new(kind, words) }
 }
 
 /// Makes a failure of a process that ended without a last word.
@@ -124,12 +117,7 @@ fn kind_of(text: &str) -> Option<FailureKind> {
     let text = text.to_lowercase();
     http_status(&text)
         .and_then(FailureKind::of_http_status)
-        .or_else(|| {
-            MARKS
-                .iter()
-                .find(|(mark, _)| text.contains(mark))
-                .map(|(_, kind)| *kind)
-        })
+        .or_else(|| MARKS.iter().find(|(mark, _)| text.contains(mark)).map(|(_, kind)| *kind))
 }
 
 fn http_status(text: &str) -> Option<u16> {
@@ -143,24 +131,16 @@ fn http_status(text: &str) -> Option<u16> {
 /// begins with an error to the next empty one, else the last line that is not a
 /// log entry.
 fn complaint(stderr: &str, is_noise: fn(&str) -> bool) -> Option<String> {
-    let begins = |line: &&str| {
-        line.get(..5)
-            .is_some_and(|start| start.eq_ignore_ascii_case("error"))
-    };
+    let begins =
+        |line: &&str| line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     let lines: Vec<&str> = stderr.lines().collect();
     if let Some(at) = lines.iter().rposition(begins) {
-        let paragraph: Vec<&str> = lines
-            .into_iter()
-            .skip(at)
-            .take_while(|line| !line.trim().is_empty())
-            .collect();
+        let paragraph: Vec<&str> =
+            lines.into_iter().skip(at).take_while(|line| !line.trim().is_empty()).collect();
         return Some(without_label(&paragraph.join("\n")).to_owned());
     }
     let lines = || stderr.lines().filter(|line| !is_noise(line));
-    lines()
-        .rfind(|line| !is_log_entry(line))
-        .or_else(|| lines().next_back())
-        .map(str::to_owned)
+    lines().rfind(|line| !is_log_entry(line)).or_else(|| lines().next_back()).map(str::to_owned)
 }
 
 fn without_label(message: &str) -> &str {
@@ -195,10 +175,7 @@ impl ErrorBody {
         let words = error.as_str().unwrap_or_else(|| field("message"));
         let all = format!("{} {} {words}", field("code"), field("type"));
         let message = if words.is_empty() { message } else { words };
-        Some(Self {
-            message: message.to_owned(),
-            all,
-        })
+        Some(Self { message: message.to_owned(), all })
     }
 }
 
@@ -209,14 +186,10 @@ fn retry_after(message: &str) -> Option<Duration> {
     let mut seconds = None;
     loop {
         rest = rest.trim_start();
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, tail) = rest.split_at_checked(digits)?;
         let letters = tail.trim_start();
-        let end = letters
-            .find(|c: char| !c.is_ascii_alphabetic())
-            .unwrap_or(letters.len());
+        let end = letters.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(letters.len());
         let (unit, tail) = letters.split_at_checked(end)?;
         let (Ok(number), Some(unit)) = (number.parse::<f64>(), seconds_of(unit)) else {
             break;

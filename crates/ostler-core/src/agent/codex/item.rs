@@ -42,18 +42,9 @@ impl Tool {
     /// Returns what to tell of the call at this stage. The call itself comes
     /// first even when the CLI tells no more than its end.
     pub(super) fn events(self, stage: Stage, is_first: bool) -> Vec<EventBody> {
-        let Self {
-            input,
-            title,
-            is_plan,
-            result,
-        } = self;
-        let call = EventBody::ToolUse {
-            id: result.id.clone(),
-            tool: result.tool.clone(),
-            input,
-            title,
-        };
+        let Self { input, title, is_plan, result } = self;
+        let call =
+            EventBody::ToolUse { id: result.id.clone(), tool: result.tool.clone(), input, title };
         match stage {
             Stage::Started => vec![call],
             Stage::Updated if is_plan => vec![call],
@@ -69,17 +60,13 @@ pub(super) fn read(mut fields: Map<String, Value>) -> Option<Item> {
     let kind = take_text(&mut fields, "type")?;
     let id = take_text(&mut fields, "id").unwrap_or_default();
     let item = match kind.as_str() {
-        "agent_message" => Item::Message {
-            id,
-            text: take_text(&mut fields, "text").unwrap_or_default(),
-        },
-        "reasoning" => Item::Reasoning {
-            id,
-            text: take_text(&mut fields, "text").unwrap_or_default(),
-        },
-        "error" => Item::Error {
-            message: take_text(&mut fields, "message").unwrap_or_default(),
-        },
+        "agent_message" => {
+            Item::Message { id, text: take_text(&mut fields, "text").unwrap_or_default() }
+        }
+        "reasoning" => {
+            Item::Reasoning { id, text: take_text(&mut fields, "text").unwrap_or_default() }
+        }
+        "error" => Item::Error { message: take_text(&mut fields, "message").unwrap_or_default() },
         "command_execution" => Item::tool(command(fields), id, kind),
         "file_change" => Item::tool(file_change(fields), id, kind),
         "mcp_tool_call" => {
@@ -104,10 +91,8 @@ impl Item {
 
 fn command(mut fields: Map<String, Value>) -> Tool {
     let command = take_text(&mut fields, "command").unwrap_or_default();
-    let exit_code = fields
-        .get("exit_code")
-        .and_then(Value::as_i64)
-        .and_then(|code| i32::try_from(code).ok());
+    let exit_code =
+        fields.get("exit_code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
     Tool {
         title: one_line(&command),
         is_plan: false,
@@ -134,11 +119,7 @@ fn file_change(mut fields: Map<String, Value>) -> Tool {
     Tool {
         title: output.replace('\n', ", "),
         is_plan: false,
-        result: ToolResult {
-            output,
-            is_error,
-            ..ToolResult::default()
-        },
+        result: ToolResult { output, is_error, ..ToolResult::default() },
         input: Some(object("changes", changes)),
     }
 }
@@ -159,16 +140,9 @@ fn mcp_call(mut fields: Map<String, Value>) -> Tool {
     let output = error.unwrap_or_else(|| mcp_output(fields.get("result")));
     let input = fields.remove("arguments").filter(|value| !value.is_null());
     Tool {
-        title: input
-            .as_ref()
-            .map(|value| one_line(&value.to_string()))
-            .unwrap_or_default(),
+        title: input.as_ref().map(|value| one_line(&value.to_string())).unwrap_or_default(),
         is_plan: false,
-        result: ToolResult {
-            output,
-            is_error,
-            ..ToolResult::default()
-        },
+        result: ToolResult { output, is_error, ..ToolResult::default() },
         input,
     }
 }
@@ -196,10 +170,7 @@ fn web_search(mut fields: Map<String, Value>) -> Tool {
     Tool {
         title: one_line(&query),
         is_plan: false,
-        result: ToolResult {
-            is_error: has_failed(&fields),
-            ..ToolResult::default()
-        },
+        result: ToolResult { is_error: has_failed(&fields), ..ToolResult::default() },
         input: Some(object("query", Value::String(query))),
     }
 }
@@ -221,10 +192,7 @@ fn todo_list(mut fields: Map<String, Value>) -> Tool {
     Tool {
         title: format!("{n_done} of {n_all} done"),
         is_plan: true,
-        result: ToolResult {
-            output,
-            ..ToolResult::default()
-        },
+        result: ToolResult { output, ..ToolResult::default() },
         input: Some(object("items", items)),
     }
 }
@@ -232,9 +200,7 @@ fn todo_list(mut fields: Map<String, Value>) -> Tool {
 fn collaboration(mut fields: Map<String, Value>) -> Tool {
     let is_error = has_failed(&fields);
     fields.remove("status");
-    let states = fields
-        .remove("agents_states")
-        .filter(|value| !value.is_null());
+    let states = fields.remove("agents_states").filter(|value| !value.is_null());
     let title = ["tool", "prompt"]
         .into_iter()
         .filter_map(|name| fields.get(name).and_then(Value::as_str))
@@ -253,10 +219,7 @@ fn collaboration(mut fields: Map<String, Value>) -> Tool {
 }
 
 fn has_failed(fields: &Map<String, Value>) -> bool {
-    matches!(
-        fields.get("status").and_then(Value::as_str),
-        Some("failed" | "declined")
-    )
+    matches!(fields.get("status").and_then(Value::as_str), Some("failed" | "declined"))
 }
 
 /// Takes a text out of an object, so that a long one is not copied.
@@ -275,11 +238,7 @@ pub(super) fn content_text(content: Value) -> Option<String> {
         return Some(text);
     }
     let parts = content.as_array()?.iter();
-    Some(
-        parts
-            .filter_map(|part| part.get("text")?.as_str())
-            .collect(),
-    )
+    Some(parts.filter_map(|part| part.get("text")?.as_str()).collect())
 }
 
 fn object(name: &str, value: Value) -> Value {

@@ -9,11 +9,12 @@ use std::ffi::OsString;
 use super::config::{defined_provider, toml_string};
 use crate::{
     agent::{CommandLine, Launch, LaunchError, Stdin},
-    request::{Format, Open, Options, Permissions, ProjectSettings, PromptCommands, Thinking},
+    request::{
+        Format, Open, Options, Permissions, ProjectSettings, PromptCommands, Template, Thinking,
+    },
+    template::{self, MAX_ARGUMENT_BYTES, TemplateFacts},
 };
 
-/// The longest prompt that is given as an argument.
-const MAX_PROMPT_ARG: usize = 64 * 1024;
 /// The kernel takes 128 KiB for one argument, key and encoding included.
 const MAX_SETTING: usize = 120 * 1024;
 /// Words that `exec` takes for a subcommand when they stand where a prompt would.
@@ -34,13 +35,29 @@ const SAFE_SETTINGS: &[&str] = &[
 /// How often a request and a stream are tried again, for a provider that can be told.
 const RETRY_BOUNDS: &[(&str, u32)] = &[("request_max_retries", 2), ("stream_max_retries", 2)];
 
+/// What an operator's own command line is filled in with.
+const TEMPLATE: TemplateFacts = TemplateFacts {
+    program: "codex",
+    subcommand: Some("exec"),
+    spellings: &[
+        &["--model", "-m"],
+        &["--cd", "-C"],
+        &["--json", "--experimental-json"],
+        &["--sandbox", "-s", "--dangerously-bypass-approvals-and-sandbox", "--yolo"],
+        &["--dangerously-bypass-approvals-and-sandbox", "--yolo", "--sandbox", "-s"],
+    ],
+    session_new: &[],
+    session_resume: &["resume", "{{SessionId}}"],
+    body_on_stdin: &["-"],
+    misreads: |prompt| !is_safe_argument(prompt),
+};
+
 /// Makes the command line.
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "the signature is the same for all agents"
-)]
 pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
     let options = launch.options;
+    if let Some(template) = &options.template {
+        return from_template(launch, template);
+    }
     let form = Form::of(options);
     let mut line = CommandLine {
         warnings: warnings(launch, form),
@@ -98,6 +115,28 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
     Ok(line)
 }
 
+/// The operator's own line, with what it lacks.
+fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine, LaunchError> {
+    let options = launch.options;
+    let mut flags = Vec::new();
+    let mut flag = |words: &[&str]| flags.push(words.iter().map(|w| (*w).to_owned()).collect());
+    if matches!(template.format, Some(Format::StreamJson | Format::Json)) {
+        flag(&["--json"]);
+    }
+    flag(&["--skip-git-repo-check"]);
+    match options.permissions {
+        Permissions::Bypass => flag(&["--dangerously-bypass-approvals-and-sandbox"]),
+        Permissions::Ask | Permissions::ReadOnly => flag(&["--sandbox", "read-only"]),
+    }
+    if let Some(model) = &options.model {
+        flag(&["--model", model]);
+    }
+    let mut line = template::fill(&TEMPLATE, template, launch.open, launch.prompt, &flags)?;
+    line.env = home(options);
+    line.warnings = warnings(launch, Form::Default);
+    Ok(line)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Literal,
@@ -146,10 +185,7 @@ impl Args {
         // start the programs that its .codex/config.toml names, and write the trust into the
         // user's own configuration.
         let directory = toml_string(&options.cwd.to_string_lossy());
-        self.pair(
-            "-c",
-            format!("projects={{{directory}={{trust_level=\"{trust}\"}}}}"),
-        );
+        self.pair("-c", format!("projects={{{directory}={{trust_level=\"{trust}\"}}}}"));
     }
 
     /// Goes after the operator's own arguments: a table that defines the
@@ -198,7 +234,7 @@ fn effort(level: Thinking) -> &'static str {
 
 /// Whether `exec` takes the text for a prompt and for nothing else.
 fn is_safe_argument(prompt: &str) -> bool {
-    prompt.len() <= MAX_PROMPT_ARG
+    prompt.len() <= MAX_ARGUMENT_BYTES
         && !prompt.starts_with('-')
         && !prompt.contains('\0')
         && !SUBCOMMANDS.contains(&prompt)

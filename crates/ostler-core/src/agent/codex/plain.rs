@@ -36,16 +36,8 @@ enum Header {
 impl Dialect for Plain {
     fn step(&mut self, _now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
         match input {
-            Input::Line {
-                from: Stream::Stderr,
-                bytes,
-                ..
-            } => self.stderr(bytes, out),
-            Input::Line {
-                from: Stream::Stdout,
-                bytes,
-                cut,
-            } => {
+            Input::Line { from: Stream::Stderr, bytes, .. } => self.stderr(bytes, out),
+            Input::Line { from: Stream::Stdout, bytes, cut } => {
                 self.has_lost_line |= cut;
                 if cut || self.turn.has_ended() {
                     emit_unknown(Stream::Stdout, bytes, out);
@@ -149,8 +141,7 @@ impl Plain {
         let answer = self.answer.take();
         if !exit.is_success() {
             let error = self.error.take();
-            self.turn
-                .fail_with_exit(exit, error.as_deref(), answer, out);
+            self.turn.fail_with_exit(exit, error.as_deref(), answer, out);
         } else if self.has_lost_line {
             self.turn.fail(Failure::unreadable(), None, out);
         } else {

@@ -24,14 +24,7 @@ use crate::{
 const SESSION: &str = "01a1e088-9109-7530-b2ac-e9fa07582dea";
 
 fn launch_of<'a>(options: &'a Options, open: &'a Open, prompt: &'a str) -> Launch<'a> {
-    Launch {
-        mode: Mode::OneShot,
-        options,
-        open,
-        prompt,
-        version: None,
-        run_dir: Path::new("/run"),
-    }
+    Launch { mode: Mode::OneShot, options, open, prompt, version: None, run_dir: Path::new("/run") }
 }
 
 fn command_line(options: &Options, open: &Open, prompt: &str) -> CommandLine {
@@ -47,19 +40,11 @@ fn resume(id: &str) -> Open {
 }
 
 fn exit(code: i32, stderr: &str) -> Exit {
-    Exit {
-        code: Some(code),
-        signal: None,
-        stderr: stderr.to_owned(),
-    }
+    Exit { code: Some(code), signal: None, stderr: stderr.to_owned() }
 }
 
 fn recording(stdout: &str, exit: Exit) -> Recording {
-    Recording {
-        stdout: stdout.as_bytes().to_vec(),
-        stderr: exit.stderr.clone().into_bytes(),
-        exit,
-    }
+    Recording { stdout: stdout.as_bytes().to_vec(), stderr: exit.stderr.clone().into_bytes(), exit }
 }
 
 /// Plays lines of standard output and an exit in a new session.
@@ -70,12 +55,7 @@ fn play_new(stdout: &str, exit: Exit) -> Vec<Action> {
 /// Plays lines of standard output and an exit in a session.
 fn play_in(open: &Open, stdout: &str, exit: Exit) -> Vec<Action> {
     let options = Options::new("/workspace");
-    ended_once(play::play_with(
-        &SPEC,
-        &recording(stdout, exit),
-        &options,
-        open,
-    ))
+    ended_once(play::play_with(&SPEC, &recording(stdout, exit), &options, open))
 }
 
 fn ended_once(actions: Vec<Action>) -> Vec<Action> {
@@ -135,11 +115,7 @@ fn outputs(actions: &[Action]) -> Vec<(&str, &str)> {
 }
 
 fn stdout_line(bytes: &[u8]) -> Input<'_> {
-    Input::Line {
-        from: Stream::Stdout,
-        bytes,
-        cut: false,
-    }
+    Input::Line { from: Stream::Stdout, bytes, cut: false }
 }
 
 fn at_second(second: i64) -> Timestamp {

@@ -37,10 +37,10 @@ struct Resumed {
 impl Turn {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
         Self {
-            resumed: launch.open.memo().map(|memo| Resumed {
-                id: memo.id.clone(),
-                totals: memo.totals,
-            }),
+            resumed: launch
+                .open
+                .memo()
+                .map(|memo| Resumed { id: memo.id.clone(), totals: memo.totals }),
             opened: false,
             ended: false,
             model: launch.options.model.clone(),
@@ -62,16 +62,11 @@ impl Turn {
         if self.opened || self.ended {
             return;
         }
-        let lost = self
-            .resumed
-            .as_ref()
-            .filter(|resumed| !is_same_session(&resumed.id, &id))
-            .map(|resumed| {
-                format!(
-                    "codex did not resume session {} but began a new one, {id}",
-                    resumed.id
-                )
-            });
+        let lost = self.resumed.as_ref().filter(|resumed| !is_same_session(&resumed.id, &id)).map(
+            |resumed| {
+                format!("codex did not resume session {} but began a new one, {id}", resumed.id)
+            },
+        );
         if let Some(message) = lost {
             let text = message.clone();
             emit(EventBody::Status(Status::Warning { text }), out);
@@ -80,10 +75,7 @@ impl Turn {
             return;
         }
         self.opened = true;
-        out.push(Action::Opened {
-            session: ONLY_SESSION,
-            id,
-        });
+        out.push(Action::Opened { session: ONLY_SESSION, id });
     }
 
     /// Ends the turn well.
@@ -131,10 +123,7 @@ impl Turn {
         }
         end.model = self.model.take();
         end.meta = std::mem::take(&mut self.meta);
-        out.push(Action::EndTurn {
-            turn: ONLY_TURN,
-            end: Box::new(end),
-        });
+        out.push(Action::EndTurn { turn: ONLY_TURN, end: Box::new(end) });
     }
 
     /// The CLI counts over the whole session, earlier turns included.
@@ -175,11 +164,7 @@ fn is_same_session(asked: &str, told: &str) -> bool {
 }
 
 pub(super) fn emit(event: EventBody, out: &mut Vec<Action>) {
-    out.push(Action::Emit {
-        turn: ONLY_TURN,
-        parent: None,
-        event,
-    });
+    out.push(Action::Emit { turn: ONLY_TURN, parent: None, event });
 }
 
 pub(super) fn emit_unknown(stream: Stream, bytes: &[u8], out: &mut Vec<Action>) {
@@ -196,10 +181,7 @@ pub(super) fn is_noise(line: &str) -> bool {
 /// Reads `Reconnecting... 2/5 (why)`, which is not an error but a notice.
 pub(super) fn retry_notice(message: &str) -> Option<Status> {
     let rest = message.strip_prefix("Reconnecting... ")?;
-    let numbers = rest
-        .split(' ')
-        .next()
-        .and_then(|count| count.split_once('/'));
+    let numbers = rest.split(' ').next().and_then(|count| count.split_once('/'));
     Some(Status::Retry {
         attempt: numbers.and_then(|(attempt, _)| attempt.parse().ok()),
         max: numbers.and_then(|(_, max)| max.parse().ok()),

@@ -22,12 +22,7 @@ pub fn echo(prompt: &str) -> String {
 
 /// Returns the text of `sim:huge`, exactly `n_bytes` long.
 pub fn huge(n_bytes: usize) -> String {
-    HUGE_LINE
-        .bytes()
-        .cycle()
-        .take(n_bytes)
-        .map(char::from)
-        .collect()
+    HUGE_LINE.bytes().cycle().take(n_bytes).map(char::from).collect()
 }
 
 pub(super) fn thinking(_: &Turn<'_>) -> Reply {
@@ -61,10 +56,7 @@ pub(super) fn run(turn: &Turn<'_>) -> Reply {
 
 pub(super) fn sleep_tool(turn: &Turn<'_>) -> Reply {
     // Claude tells its model that a bare `sleep` is blocked, so it is wrapped.
-    shell(
-        turn,
-        &format!("sh -c 'sleep {}; echo slept'", seconds(turn)),
-    )
+    shell(turn, &format!("sh -c 'sleep {}; echo slept'", seconds(turn)))
 }
 
 pub(super) fn daemon_tool(turn: &Turn<'_>) -> Reply {
@@ -82,18 +74,8 @@ pub(super) fn endless(turn: &Turn<'_>) -> Reply {
 
 pub(super) fn history(turn: &Turn<'_>) -> Reply {
     let prompts = turn.conversation.prompts();
-    let first: String = prompts
-        .first()
-        .copied()
-        .unwrap_or_default()
-        .chars()
-        .take(200)
-        .collect();
-    Answer::text(format!(
-        "I remember {} prompts; the first was: {first}",
-        prompts.len()
-    ))
-    .into()
+    let first: String = prompts.first().copied().unwrap_or_default().chars().take(200).collect();
+    Answer::text(format!("I remember {} prompts; the first was: {first}", prompts.len())).into()
 }
 
 pub(super) fn system(turn: &Turn<'_>) -> Reply {
@@ -148,20 +130,35 @@ pub(super) fn write(turn: &Turn<'_>) -> Reply {
     if let Some(result) = turn.conversation.results().last() {
         return Answer::text(format!("The tool said: {result}")).into();
     }
-    let name = turn.word.argument().unwrap_or("sim-note.txt");
-    // Claude's tool takes absolute paths only, so the path is joined to the
-    // directory that the CLI named; an absolute argument stays as it is.
-    let path = match turn.conversation.working_directory() {
-        Some(directory) if !name.starts_with('/') => format!("{directory}/{name}"),
-        Some(_) | None => name.to_owned(),
-    };
-    let task = Task::Write {
-        path: &path,
-        content: "Written by the simulated model.\n",
-    };
+    let path = absolute(turn, turn.word.argument().unwrap_or("sim-note.txt"));
+    let task = Task::Write { path: &path, content: "Written by the simulated model.\n" };
     match tool::call(&turn.conversation.tools, task) {
         Some(call) => Answer::blocks(vec![Block::Tool(call)]).into(),
         None => Answer::text("I was offered no editing tool that I know.").into(),
+    }
+}
+
+pub(super) fn read(turn: &Turn<'_>) -> Reply {
+    if let Some(result) = turn.conversation.results().last() {
+        return Answer::text(format!("The file says: {result}")).into();
+    }
+    let path = absolute(turn, turn.word.argument().unwrap_or("notes.txt"));
+    match tool::call(&turn.conversation.tools, Task::Read(&path)) {
+        Some(call) => Answer::blocks(vec![
+            Block::Text("I am going to read a file.".to_owned()),
+            Block::Tool(call),
+        ])
+        .into(),
+        None => Answer::text("I was offered no tool that can read a file.").into(),
+    }
+}
+
+/// Claude's tools take absolute paths only, so a path is joined to the
+/// directory that the CLI named; an absolute one stays as it is.
+fn absolute(turn: &Turn<'_>, path: &str) -> String {
+    match turn.conversation.working_directory() {
+        Some(directory) if !path.starts_with('/') => format!("{directory}/{path}"),
+        Some(_) | None => path.to_owned(),
     }
 }
 
@@ -170,10 +167,7 @@ fn seconds(turn: &Turn<'_>) -> u64 {
 }
 
 fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 const MAX_HUGE: u64 = 64 * 1024 * 1024;

@@ -18,20 +18,16 @@ pub(super) fn answer(path: &str, wrong_key: Option<Refusal>) -> Response {
         );
     }
     match path {
-        "/v1/messages/count_tokens" => json_response(
-            StatusCode::OK,
-            &json!({ "input_tokens": wire::ANTHROPIC_USAGE.input }),
-        ),
+        "/v1/messages/count_tokens" => {
+            json_response(StatusCode::OK, &json!({ "input_tokens": wire::ANTHROPIC_USAGE.input }))
+        }
         "/v1/models" | "/models" => json_response(StatusCode::OK, &models()),
         _ => {
             let error = json!({
                 "type": "not_found_error",
                 "message": format!("The simulated model has no {path}."),
             });
-            json_response(
-                StatusCode::NOT_FOUND,
-                &json!({ "type": "error", "error": error }),
-            )
+            json_response(StatusCode::NOT_FOUND, &json!({ "type": "error", "error": error }))
         }
     }
 }

@@ -8,13 +8,8 @@ use crate::model::pace::{Piece, chunks};
 use crate::model::reply::{Answer, Block, Refusal, Stop, ToolCall, ToolInput, Usage};
 
 /// What every call to this API reports as used.
-pub const USAGE: Usage = Usage {
-    input: 100,
-    cache_write: 20,
-    cache_read: 30,
-    output: 7,
-    reasoning: 0,
-};
+pub const USAGE: Usage =
+    Usage { input: 100, cache_write: 20, cache_read: 30, output: 7, reasoning: 0 };
 
 pub(super) const WIRE: Wire = Wire {
     paths: &["/v1/messages", "/messages"],
@@ -30,22 +25,12 @@ pub(super) const WIRE: Wire = Wire {
 fn read(incoming: Incoming<'_>) -> Conversation {
     let body = incoming.body;
     let mut conversation = Conversation {
-        session: incoming
-            .headers
-            .get("x-claude-code-session-id")
-            .cloned()
-            .unwrap_or_default(),
+        session: incoming.headers.get("x-claude-code-session-id").cloned().unwrap_or_default(),
         model: text_at(body, "model").to_owned(),
         stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
-        system: content_texts(body, "system")
-            .into_iter()
-            .map(str::to_owned)
-            .collect(),
+        system: content_texts(body, "system").into_iter().map(str::to_owned).collect(),
         entries: Vec::new(),
-        tools: list_at(body, "tools")
-            .iter()
-            .map(|tool| text_at(tool, "name").to_owned())
-            .collect(),
+        tools: list_at(body, "tools").iter().map(|tool| text_at(tool, "name").to_owned()).collect(),
     };
     for message in list_at(body, "messages") {
         match text_at(message, "role") {
@@ -69,8 +54,7 @@ fn read(incoming: Incoming<'_>) -> Conversation {
 fn steered(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("The user sent a new message while you were working:\n")?;
     Some(
-        rest.rsplit_once("\n\nThis is how Claude Code surfaces")
-            .map_or(rest, |(prompt, _)| prompt),
+        rest.rsplit_once("\n\nThis is how Claude Code surfaces").map_or(rest, |(prompt, _)| prompt),
     )
 }
 
@@ -125,9 +109,7 @@ fn stream(answer: &Answer, exchange: Exchange<'_>) -> Vec<Piece> {
             let data = json!({ "type": "content_block_delta", "index": index, "delta": delta });
             Piece::Delta(sse(&data))
         }));
-        pieces.push(frame(
-            json!({ "type": "content_block_stop", "index": index }),
-        ));
+        pieces.push(frame(json!({ "type": "content_block_stop", "index": index })));
     }
     pieces.push(frame(json!({
         "type": "message_delta",
@@ -180,11 +162,7 @@ fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
             "invalid_request_error",
             "prompt is too long: 212345 tokens > 200000 maximum".to_owned(),
         ),
-        Refusal::NoKey => (
-            401,
-            "authentication_error",
-            "x-api-key header is required".to_owned(),
-        ),
+        Refusal::NoKey => (401, "authentication_error", "x-api-key header is required".to_owned()),
         Refusal::WrongKey => (401, "authentication_error", "invalid x-api-key".to_owned()),
         Refusal::Forbidden => (
             403,
@@ -192,11 +170,9 @@ fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
             "Your API key does not have permission to use the specified resource.".to_owned(),
         ),
         Refusal::UnknownModel => (404, "not_found_error", format!("model: {model}")),
-        Refusal::TooLarge => (
-            413,
-            "request_too_large",
-            "Request exceeds the maximum size".to_owned(),
-        ),
+        Refusal::TooLarge => {
+            (413, "request_too_large", "Request exceeds the maximum size".to_owned())
+        }
         Refusal::RateLimited { .. } => (
             429,
             "rate_limit_error",
@@ -208,10 +184,7 @@ fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
         Refusal::Unavailable => (503, "api_error", "Service unavailable".to_owned()),
         Refusal::Overloaded => (529, "overloaded_error", "Overloaded".to_owned()),
     };
-    Refused {
-        status,
-        body: error(kind, &message, exchange),
-    }
+    Refused { status, body: error(kind, &message, exchange) }
 }
 
 fn error(kind: &str, message: &str, exchange: Exchange<'_>) -> Value {

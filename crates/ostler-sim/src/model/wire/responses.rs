@@ -10,13 +10,8 @@ use crate::model::pace::{Piece, chunks};
 use crate::model::reply::{Answer, Block, Stop, ToolCall, ToolInput, Usage};
 
 /// What every call to this API reports as used.
-pub const USAGE: Usage = Usage {
-    input: 1200,
-    cache_write: 0,
-    cache_read: 1000,
-    output: 34,
-    reasoning: 12,
-};
+pub const USAGE: Usage =
+    Usage { input: 1200, cache_write: 0, cache_read: 1000, output: 34, reasoning: 12 };
 
 pub(super) const WIRE: Wire = Wire {
     paths: &["/v1/responses", "/responses"],
@@ -31,18 +26,15 @@ pub(super) const WIRE: Wire = Wire {
 
 fn read(incoming: Incoming<'_>) -> Conversation {
     let body = incoming.body;
-    let session = incoming.headers.get("session-id").map_or_else(
-        || text_at(body, "prompt_cache_key").to_owned(),
-        Clone::clone,
-    );
+    let session = incoming
+        .headers
+        .get("session-id")
+        .map_or_else(|| text_at(body, "prompt_cache_key").to_owned(), Clone::clone);
     let mut conversation = Conversation {
         session,
         model: text_at(body, "model").to_owned(),
         stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
-        system: content_texts(body, "instructions")
-            .into_iter()
-            .map(str::to_owned)
-            .collect(),
+        system: content_texts(body, "instructions").into_iter().map(str::to_owned).collect(),
         entries: Vec::new(),
         tools: tool_names(list_at(body, "tools")),
     };
@@ -59,9 +51,7 @@ fn read_item(item: &Value, conversation: &mut Conversation) {
     match text_at(item, "type") {
         // The type of a message may be left out.
         "message" | "" => {
-            let texts = content_texts(item, "content")
-                .into_iter()
-                .map(str::to_owned);
+            let texts = content_texts(item, "content").into_iter().map(str::to_owned);
             match text_at(item, "role") {
                 "user" => conversation.entries.extend(texts.map(Entry::User)),
                 "developer" | "system" => conversation.system.extend(texts),
@@ -69,14 +59,10 @@ fn read_item(item: &Value, conversation: &mut Conversation) {
             }
         }
         "function_call_output" | "custom_tool_call_output" => {
-            conversation
-                .entries
-                .push(Entry::ToolResult(content_texts(item, "output").concat()));
+            conversation.entries.push(Entry::ToolResult(content_texts(item, "output").concat()));
         }
         // Codex offers the tools of its code-mode models as an item of history.
-        "additional_tools" => conversation
-            .tools
-            .extend(tool_names(list_at(item, "tools"))),
+        "additional_tools" => conversation.tools.extend(tool_names(list_at(item, "tools"))),
         _ => {}
     }
 }
@@ -154,24 +140,12 @@ impl Events {
             data
         };
         let part = |text: &str| json!({ "type": "summary_text", "text": text });
-        self.frame(
-            "response.reasoning_summary_part.added",
-            at("part", part("")),
-        );
+        self.frame("response.reasoning_summary_part.added", at("part", part("")));
         for chunk in chunks(text) {
-            self.delta(
-                "response.reasoning_summary_text.delta",
-                at("delta", json!(chunk)),
-            );
+            self.delta("response.reasoning_summary_text.delta", at("delta", json!(chunk)));
         }
-        self.frame(
-            "response.reasoning_summary_text.done",
-            at("text", json!(text)),
-        );
-        self.frame(
-            "response.reasoning_summary_part.done",
-            at("part", part(text)),
-        );
+        self.frame("response.reasoning_summary_text.done", at("text", json!(text)));
+        self.frame("response.reasoning_summary_part.done", at("part", part(text)));
     }
 
     fn text(&mut self, id: &str, index: usize, text: &str, stop: Stop) {
@@ -185,21 +159,12 @@ impl Events {
             set(&mut data, field, value);
             data
         };
-        self.frame(
-            "response.content_part.added",
-            at("part", content_part("", stop)),
-        );
+        self.frame("response.content_part.added", at("part", content_part("", stop)));
         for chunk in chunks(text) {
             self.delta(&format!("response.{kind}.delta"), at("delta", json!(chunk)));
         }
-        self.frame(
-            &format!("response.{kind}.done"),
-            at(done_field, json!(text)),
-        );
-        self.frame(
-            "response.content_part.done",
-            at("part", content_part(text, stop)),
-        );
+        self.frame(&format!("response.{kind}.done"), at(done_field, json!(text)));
+        self.frame("response.content_part.done", at("part", content_part(text, stop)));
     }
 
     fn tool(&mut self, id: &str, index: usize, call: &ToolCall) {
@@ -233,11 +198,7 @@ fn finished(answer: &Answer, exchange: Exchange<'_>) -> Value {
     };
     let mut response = response(exchange, status, &output);
     if let Some(reason) = reason {
-        set(
-            &mut response,
-            "incomplete_details",
-            json!({ "reason": reason }),
-        );
+        set(&mut response, "incomplete_details", json!({ "reason": reason }));
     }
     set(&mut response, "usage", usage());
     response
@@ -330,14 +291,8 @@ fn item_id(block: &Block, exchange: Exchange<'_>, index: usize) -> String {
     let prefix = match block {
         Block::Thinking(_) => "rs",
         Block::Text(_) => "msg",
-        Block::Tool(ToolCall {
-            input: ToolInput::Json(_),
-            ..
-        }) => "fc",
-        Block::Tool(ToolCall {
-            input: ToolInput::Text(_),
-            ..
-        }) => "ctc",
+        Block::Tool(ToolCall { input: ToolInput::Json(_), .. }) => "fc",
+        Block::Tool(ToolCall { input: ToolInput::Text(_), .. }) => "ctc",
     };
     format!("{prefix}_sim{:06}_{index}", exchange.number)
 }

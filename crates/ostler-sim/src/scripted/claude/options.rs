@@ -71,10 +71,7 @@ const FLAGS: &[Flag] = &[
     flag(&["--restricted"], Takes::Nothing),
     flag(&["--safe-mode"], Takes::Nothing),
     flag(&["--disable-slash-commands"], Takes::Nothing),
-    flag(
-        &["--exclude-dynamic-system-prompt-sections"],
-        Takes::Nothing,
-    ),
+    flag(&["--exclude-dynamic-system-prompt-sections"], Takes::Nothing),
     flag(&["--no-session-persistence"], Takes::Nothing),
     flag(&["--no-chrome"], Takes::Nothing),
     flag(&["--fork-session"], Takes::Nothing),
@@ -194,10 +191,7 @@ fn open(given: &Given) -> Result<Open, Refusal> {
     }
     match (given.has("--fork-session"), chosen) {
         (false, None) => Ok(Open::Resume { id, fork: None }),
-        (true, chosen) => Ok(Open::Resume {
-            id,
-            fork: Some(chosen),
-        }),
+        (true, chosen) => Ok(Open::Resume { id, fork: Some(chosen) }),
         (false, Some(_)) => refuse(
             "Error: --session-id can only be used with --continue or --resume if --fork-session \
              is also specified.",
@@ -213,9 +207,7 @@ struct Given(Vec<Argument>);
 
 impl Given {
     fn has(&self, wanted: &str) -> bool {
-        self.0
-            .iter()
-            .any(|arg| matches!(arg, Argument::Flag { name, .. } if *name == wanted))
+        self.0.iter().any(|arg| matches!(arg, Argument::Flag { name, .. } if *name == wanted))
     }
 
     /// The last one counts.
@@ -269,10 +261,7 @@ mod tests {
         let expected = Options {
             input: Input::Stream,
             output: Output::Stream { partial: true },
-            open: Open::Resume {
-                id: ID.into(),
-                fork: None,
-            },
+            open: Open::Resume { id: ID.into(), fork: None },
             model: Some("m".into()),
             permission_mode: "bypassPermissions".into(),
             persists: true,
@@ -286,36 +275,18 @@ mod tests {
         assert_eq!(turn(&["-p", "hello"]).input, text("hello"));
         assert_eq!(turn(&["-p", "--model", "m", "hello"]).input, text("hello"));
         assert_eq!(turn(&["-p", "--", "--help"]).input, text("--help"));
-        assert_eq!(
-            turn(&["-p", "--allowedTools", "Bash", "hello"]).input,
-            Input::Text(None)
-        );
+        assert_eq!(turn(&["-p", "--allowedTools", "Bash", "hello"]).input, Input::Text(None));
     }
 
     #[test]
     fn refusals_are_those_of_the_real_cli() {
         for (words, part) in [
-            (
-                vec!["-p", "--no-such-flag"],
-                "error: unknown option '--no-such-flag'",
-            ),
-            (
-                vec!["-p", "--output-format", "stream-json"],
-                "requires --verbose",
-            ),
-            (
-                vec!["-p", "--include-partial-messages"],
-                "requires --print and",
-            ),
+            (vec!["-p", "--no-such-flag"], "error: unknown option '--no-such-flag'"),
+            (vec!["-p", "--output-format", "stream-json"], "requires --verbose"),
+            (vec!["-p", "--include-partial-messages"], "requires --print and"),
             (vec!["-p", "--session-id", "abc"], "Must be a valid UUID"),
-            (
-                vec!["-p", "--resume", "nonsense"],
-                "\"nonsense\" is not a UUID",
-            ),
-            (
-                vec!["-p", "--resume", ID, "--session-id", ID],
-                "if --fork-session",
-            ),
+            (vec!["-p", "--resume", "nonsense"], "\"nonsense\" is not a UUID"),
+            (vec!["-p", "--resume", ID, "--session-id", ID], "if --fork-session"),
         ] {
             let Refusal(text) = parse_words(&words).unwrap_err();
             assert!(text.contains(part), "{words:?}: {text}");

@@ -42,10 +42,7 @@ pub(super) const USAGE: &str =
 
 impl Refusal {
     pub(super) fn failed(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            exit: 1,
-        }
+        Self { text: text.into(), exit: 1 }
     }
 
     pub(super) fn unknown_thread(id: &str) -> Self {
@@ -88,10 +85,7 @@ const FLAGS: &[Flag] = &[
     flag(&["--help", "-h"], Takes::Nothing),
     flag(&["--json", "--experimental-json"], Takes::Nothing),
     flag(&["--skip-git-repo-check"], Takes::Nothing),
-    flag(
-        &["--dangerously-bypass-approvals-and-sandbox", "--yolo"],
-        Takes::Nothing,
-    ),
+    flag(&["--dangerously-bypass-approvals-and-sandbox", "--yolo"], Takes::Nothing),
     flag(&["--dangerously-bypass-hook-trust"], Takes::Nothing),
     flag(&["--approve-for-me"], Takes::Nothing),
     flag(&["--ephemeral"], Takes::Nothing),
@@ -159,9 +153,7 @@ pub(super) fn parse(argv: &[String]) -> Result<Ask, Refusal> {
     let mut options = Options::default();
     for argument in arguments {
         match argument {
-            Argument::Flag {
-                name: "--version", ..
-            } => return Ok(Ask::Version),
+            Argument::Flag { name: "--version", .. } => return Ok(Ask::Version),
             Argument::Flag { name: "--help", .. } => return Ok(Ask::Help),
             Argument::Flag { name, value } => {
                 if !place.takes(name) {
@@ -199,9 +191,9 @@ pub(super) fn parse(argv: &[String]) -> Result<Ask, Refusal> {
     }
     match (place, &options.resume) {
         (Place::BeforeExec, _) => Err(Refusal::failed("Error: stdin is not a terminal")),
-        (Place::Resume, None) => Err(Refusal::failed(
-            "Error: the scripted agent resumes only by a session id.",
-        )),
+        (Place::Resume, None) => {
+            Err(Refusal::failed("Error: the scripted agent resumes only by a session id."))
+        }
         (Place::Exec, _) | (Place::Resume, Some(_)) => Ok(Ask::Turn(options)),
     }
 }
@@ -267,14 +259,8 @@ mod tests {
 
     #[test]
     fn after_two_dashes_a_command_is_a_prompt() {
-        assert_eq!(
-            turn(&["exec", "--", "resume"]).prompt.as_deref(),
-            Some("resume")
-        );
-        assert_eq!(
-            turn(&["exec", "--", "--help"]).prompt.as_deref(),
-            Some("--help")
-        );
+        assert_eq!(turn(&["exec", "--", "resume"]).prompt.as_deref(), Some("resume"));
+        assert_eq!(turn(&["exec", "--", "--help"]).prompt.as_deref(), Some("--help"));
         assert_eq!(parse_words(&["exec", "--help"]), Ok(Ask::Help));
     }
 
@@ -289,10 +275,7 @@ mod tests {
         ] {
             let refusal = parse_words(&words).unwrap_err();
             assert_eq!(refusal.exit, 2, "{words:?}");
-            assert!(
-                refusal.text.starts_with("error: unexpected argument"),
-                "{refusal:?}"
-            );
+            assert!(refusal.text.starts_with("error: unexpected argument"), "{refusal:?}");
         }
         turn(&["--ask-for-approval", "never", "exec", "hi"]);
         turn(&["exec", "resume", ID, "--json", "-m", "m", "hi"]);
@@ -300,12 +283,8 @@ mod tests {
 
     #[test]
     fn what_is_not_exec_is_not_played() {
-        for words in [
-            vec!["app-server"],
-            vec!["exec", "fork", ID],
-            vec![],
-            vec!["exec", "resume"],
-        ] {
+        for words in [vec!["app-server"], vec!["exec", "fork", ID], vec![], vec!["exec", "resume"]]
+        {
             assert_eq!(parse_words(&words).unwrap_err().exit, 1, "{words:?}");
         }
     }

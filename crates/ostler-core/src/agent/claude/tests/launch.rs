@@ -64,20 +64,14 @@ fn every_option_has_its_flag() {
                 --setting-sources user --strict-mcp-config --add-dir /data --resume an-id";
     let tail: Vec<&str> = tail.split_whitespace().collect();
     assert_eq!(argv(&line)[7..], tail);
-    let file = (
-        PathBuf::from("/run/turn/system-prompt.md"),
-        b"Be brief.".to_vec(),
-    );
+    let file = (PathBuf::from("/run/turn/system-prompt.md"), b"Be brief.".to_vec());
     assert_eq!(line.files, [file]);
 }
 
 #[test]
 fn the_literal_line_is_there_word_for_word() {
     let (options, open) = (full(Format::Json), resume("an-id"));
-    let launch = Launch {
-        version: Some("2.1.197"),
-        ..a_launch(&options, &open, "say hello")
-    };
+    let launch = Launch { version: Some("2.1.197"), ..a_launch(&options, &open, "say hello") };
     let line = (SPEC.launch)(&launch).unwrap();
     let expected = "-p|say hello|--output-format|json|--dangerously-skip-permissions|\
                     --append-system-prompt-file|/run/turn/system-prompt.md|--max-turns|7|\
@@ -99,10 +93,7 @@ fn trap_standard_input_is_never_left_open() {
 
 #[test]
 fn the_literal_line_has_a_system_prompt_file_and_a_turn_limit_even_unasked() {
-    let options = Options {
-        permissions: Permissions::Bypass,
-        ..with_format(Format::Json)
-    };
+    let options = Options { permissions: Permissions::Bypass, ..with_format(Format::Json) };
     let line = command_line(&options, &Open::New, "hi");
     let expected = "-p hi --output-format json --dangerously-skip-permissions \
                     --append-system-prompt-file /run/turn/system-prompt.md --max-turns 25";
@@ -120,14 +111,7 @@ fn trap_a_prompt_that_could_be_misread_goes_to_standard_input() {
         assert_eq!(stdin(&line), prompt);
     }
     let longest = "y".repeat(64 * 1024);
-    for prompt in [
-        "hello",
-        "doctor",
-        " /cost",
-        "a --help b",
-        "emoji 🦀\nline",
-        &longest,
-    ] {
+    for prompt in ["hello", "doctor", " /cost", "a --help b", "emoji 🦀\nline", &longest] {
         let line = command_line(&full(Format::Json), &Open::New, prompt);
         assert_eq!(argv(&line)[1], prompt);
     }
@@ -145,10 +129,7 @@ fn trap_a_leading_slash_is_no_command_of_the_cli() {
 
 #[test]
 fn slash_commands_and_file_mentions_work_when_asked_for() {
-    let on = |format| Options {
-        prompt_commands: PromptCommands::On,
-        ..with_format(format)
-    };
+    let on = |format| Options { prompt_commands: PromptCommands::On, ..with_format(format) };
     let line = command_line(&on(Format::Json), &Open::New, "/help");
     assert_eq!(stdin(&line), "/help");
     let line = command_line(&on(Format::StreamJson), &Open::New, "/help");
@@ -190,17 +171,12 @@ fn trap_the_settings_of_a_repository_are_obeyed_only_when_trusted() {
 
 #[test]
 fn read_only_keeps_what_looks_of_the_tools_that_were_asked_for() {
-    let mut options = Options {
-        allowed_tools: Some(vec!["Bash".into(), "Read".into()]),
-        ..options()
-    };
+    let mut options =
+        Options { allowed_tools: Some(vec!["Bash".into(), "Read".into()]), ..options() };
     let line = command_line(&options, &Open::New, "hi");
     assert_eq!(value_of(&line, "--tools"), Some("Read"));
     assert_eq!(value_of(&line, "--allowedTools"), Some("Read"));
-    assert_eq!(
-        line.warnings,
-        ["not allowed, because the turn is read-only: Bash"]
-    );
+    assert_eq!(line.warnings, ["not allowed, because the turn is read-only: Bash"]);
     options.allowed_tools = Some(vec!["Bash".into()]);
     let line = command_line(&options, &Open::New, "hi");
     assert_eq!(value_of(&line, "--tools"), Some(""));
@@ -225,16 +201,10 @@ fn a_rule_restricts_by_its_tool_and_says_that_bypass_weakens_it() {
 
 #[test]
 fn asking_is_read_only_when_nobody_can_be_asked() {
-    let options = Options {
-        permissions: Permissions::Ask,
-        ..options()
-    };
+    let options = Options { permissions: Permissions::Ask, ..options() };
     let line = command_line(&options, &Open::New, "hi");
     assert_eq!(value_of(&line, "--tools"), Some("Read,Grep,Glob"));
-    assert_eq!(
-        line.warnings,
-        ["nobody can be asked in a one-shot turn; running read-only"]
-    );
+    assert_eq!(line.warnings, ["nobody can be asked in a one-shot turn; running read-only"]);
 }
 
 #[test]
@@ -246,10 +216,7 @@ fn trap_a_new_system_prompt_counts_on_resume_where_the_version_can() {
             version: memo.map(str::to_owned),
             ..Memo::of_id("claude", "an-id")
         }));
-        let launch = Launch {
-            version,
-            ..a_launch(&options, &open, "hi")
-        };
+        let launch = Launch { version, ..a_launch(&options, &open, "hi") };
         (SPEC.launch)(&launch).unwrap()
     };
     for (version, memo) in [
@@ -265,10 +232,7 @@ fn trap_a_new_system_prompt_counts_on_resume_where_the_version_can() {
     assert_eq!((value_of(&old, flag), old.warnings.len()), (None, 0));
     for version in [None, Some("2.1.250"), Some("what?")] {
         let unknown = launched(version, None);
-        assert_eq!(
-            (value_of(&unknown, flag), unknown.warnings.len()),
-            (None, 1)
-        );
+        assert_eq!((value_of(&unknown, flag), unknown.warnings.len()), (None, 1));
     }
     let first = command_line(&options, &Open::New, "hi");
     assert_eq!((value_of(&first, flag), first.warnings.len()), (None, 0));
@@ -283,10 +247,7 @@ fn thinking_levels_become_flags() {
         (Thinking::Medium, ["--effort", "medium"]),
         (Thinking::High, ["--effort", "high"]),
     ] {
-        let options = Options {
-            thinking: Some(level),
-            ..options()
-        };
+        let options = Options { thinking: Some(level), ..options() };
         let line = command_line(&options, &Open::New, "hi");
         assert!(argv(&line).windows(2).any(|args| args == expected));
     }
@@ -312,10 +273,7 @@ fn trap_retries_background_tasks_and_foreign_connections_are_bounded() {
 
 #[test]
 fn a_home_of_its_own_is_not_left_through_the_users_setting() {
-    let options = Options {
-        home: Some("/isolated".into()),
-        ..options()
-    };
+    let options = Options { home: Some("/isolated".into()), ..options() };
     let line = command_line(&options, &Open::New, "hi");
     assert_eq!(env(&line, "CLAUDE_CONFIG_DIR"), Some("/isolated/.claude"));
 }

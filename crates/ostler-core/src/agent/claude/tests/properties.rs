@@ -10,28 +10,21 @@ fn any_options() -> impl Strategy<Value = Options> {
     (
         prop::option::of("[a-z0-9.-]{1,12}"),
         prop::option::of(any::<String>()),
-        prop::option::of(prop::collection::vec(
-            "[A-Z][a-z]{1,8}(\\([a-z:*]{1,5}\\))?",
-            0..4,
-        )),
+        prop::option::of(prop::collection::vec("[A-Z][a-z]{1,8}(\\([a-z:*]{1,5}\\))?", 0..4)),
         prop::option::of(any::<u32>()),
-        prop::sample::select(vec![
-            Permissions::Bypass,
-            Permissions::Ask,
-            Permissions::ReadOnly,
-        ]),
+        prop::sample::select(vec![Permissions::Bypass, Permissions::Ask, Permissions::ReadOnly]),
         prop::sample::select(vec![Format::StreamJson, Format::Json, Format::Text]),
     )
-        .prop_map(
-            |(model, system_prompt, allowed_tools, max_turns, permissions, format)| Options {
+        .prop_map(|(model, system_prompt, allowed_tools, max_turns, permissions, format)| {
+            Options {
                 model,
                 system_prompt,
                 allowed_tools,
                 max_turns,
                 permissions,
                 ..with_format(format)
-            },
-        )
+            }
+        })
 }
 
 fn any_open() -> impl Strategy<Value = Open> {
@@ -55,11 +48,7 @@ fn flags(line: &CommandLine) -> Vec<&str> {
         let has_prompt = *arg != "-p" || args.get(at + 1) != Some(&"--output-format");
         let streams = *arg == "-p" && args.get(at + 1) == Some(&"--input-format");
         flags.push(*arg);
-        at += if takes_value && has_prompt && !streams {
-            2
-        } else {
-            1
-        };
+        at += if takes_value && has_prompt && !streams { 2 } else { 1 };
     }
     flags
 }

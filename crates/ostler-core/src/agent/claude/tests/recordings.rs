@@ -24,7 +24,7 @@ fn recorded_launch(stdout: &Path) -> (Options, Open) {
 
 #[test]
 fn every_recording_gives_the_events_that_were_reviewed() {
-    insta::glob!("../../../../fixtures/claude", "*/*.stdout", |path| {
+    insta::glob!("../../../../../../fixtures/claude", "*/*.stdout", |path| {
         let (options, open) = recorded_launch(path);
         let recording = play::Recording::read(path);
         let actions = play::play_with(&SPEC, &recording, &options, &open);
@@ -45,12 +45,8 @@ fn any_grouping_of_an_array_gives_the_same_end_as_the_lines_it_holds() {
     for name in ["multi", "read", "text"] {
         let array = recording(&format!("2.1.325/{name}-json-verbose"));
         let value: serde_json::Value = serde_json::from_slice(&array.stdout).unwrap();
-        let lines: Vec<String> = value
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let lines: Vec<String> =
+            value.as_array().unwrap().iter().map(ToString::to_string).collect();
         let pretty = serde_json::to_string_pretty(&value).unwrap();
         let whole = read_text(std::str::from_utf8(&array.stdout).unwrap());
         for other in [read_text(&lines.join("\n")), read_text(&pretty)] {

@@ -36,10 +36,7 @@ fn the_words_of_a_provider_error_are_not_shown_as_an_answer() {
     let actions = play::play(&SPEC, &recording("2.1.325/e401-streamjson-retries1"));
     assert_eq!(shown(&actions), "");
     let failure = end(&actions).failure.as_ref().unwrap();
-    assert_eq!(
-        failure.message,
-        "Failed to authenticate. API Error: 401 stub says 401"
-    );
+    assert_eq!(failure.message, "Failed to authenticate. API Error: 401 stub says 401");
 }
 
 #[test]
@@ -107,10 +104,8 @@ fn text_of_a_broken_connection_is_withdrawn() {
 fn text_of_a_broken_connection_is_withdrawn_also_when_the_cli_does_not_say_so() {
     let all = recording("2.1.325/cut-streamjson-partial").stdout;
     let text = String::from_utf8(all).unwrap();
-    let silent: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.contains("abandoned_blocks"))
-        .collect();
+    let silent: Vec<&str> =
+        text.lines().filter(|line| !line.contains("abandoned_blocks")).collect();
     let actions = read_text(&silent.join("\n"));
     assert_eq!(shown(&actions), "Hello from the stub.");
 }
@@ -126,27 +121,16 @@ fn messages_that_share_an_id_are_told_apart() {
 #[test]
 fn cost_and_usage_are_those_of_this_turn_although_the_totals_grow() {
     let resumed = |name: &str, totals: Option<Totals>| {
-        let memo = Memo {
-            totals,
-            ..Memo::of_id("claude", "an-id")
-        };
+        let memo = Memo { totals, ..Memo::of_id("claude", "an-id") };
         let open = Open::Resume(Box::new(memo));
         let actions = play::play_with(&SPEC, &recording(name), &options(), &open);
         end(&actions).clone()
     };
-    let spent = |cost_usd| {
-        Some(Totals {
-            cost_usd,
-            ..Totals::default()
-        })
-    };
+    let spent = |cost_usd| Some(Totals { cost_usd, ..Totals::default() });
     let streamed = resumed("2.1.325/usage-resume-1", None);
     assert_eq!(streamed.usage.cost_usd, Some(0.000_646_000_000_000_000_1));
     assert_eq!(streamed.usage.input_tokens, Some(150));
-    assert_eq!(
-        streamed.totals.unwrap().cost_usd,
-        0.001_292_000_000_000_000_2
-    );
+    assert_eq!(streamed.totals.unwrap().cost_usd, 0.001_292_000_000_000_000_2);
     let known = resumed("2.1.325/concurrent-resume-1", spent(0.000_646));
     assert_eq!(known.usage.cost_usd, Some(0.000_646));
     let unknown = resumed("2.1.325/concurrent-resume-1", None);
@@ -155,10 +139,7 @@ fn cost_and_usage_are_those_of_this_turn_although_the_totals_grow() {
     assert_eq!(reset.usage.cost_usd, None);
     assert_eq!(reset.totals.unwrap().cost_usd, 9.0);
     let old_version = resumed("2.1.197/text-json", spent(9.0));
-    assert_eq!(
-        old_version.usage.cost_usd,
-        Some(0.000_815_000_000_000_000_1)
-    );
+    assert_eq!(old_version.usage.cost_usd, Some(0.000_815_000_000_000_000_1));
 }
 
 #[test]
@@ -166,10 +147,8 @@ fn a_background_task_does_not_keep_the_turn_open_or_answer_in_its_place() {
     for name in ["2.1.325/bgshort-streamjson", "2.1.197/bgshort"] {
         let actions = play::play(&SPEC, &recording(name));
         assert_eq!(end(&actions).text.as_deref(), Some("All done."), "{name}");
-        let after = actions
-            .iter()
-            .skip_while(|action| !matches!(action, Action::EndTurn { .. }))
-            .skip(1);
+        let after =
+            actions.iter().skip_while(|action| !matches!(action, Action::EndTurn { .. })).skip(1);
         assert_eq!(after.count(), 0, "{name}");
     }
 }
@@ -189,11 +168,7 @@ fn an_unasked_result_counts_only_when_no_other_comes() {
 
 #[test]
 fn an_interrupt_is_cancelled_although_the_exit_code_is_0() {
-    for name in [
-        "sigint-slow-streamjson",
-        "sigint-bash-streamjson",
-        "sigint-slow-json",
-    ] {
+    for name in ["sigint-slow-streamjson", "sigint-bash-streamjson", "sigint-slow-json"] {
         let actions = play::play(&SPEC, &recording(&format!("2.1.325/{name}")));
         assert_eq!(failure_kind(&actions), Some("cancelled"), "{name}");
     }
@@ -210,10 +185,8 @@ fn a_wait_that_the_provider_asks_for_surfaces_at_once_with_its_length() {
 
 #[test]
 fn an_operator_who_sets_the_retries_gets_all_of_them() {
-    let options = Options {
-        env: vec![("CLAUDE_CODE_MAX_RETRIES".into(), Some("10".into()))],
-        ..options()
-    };
+    let options =
+        Options { env: vec![("CLAUDE_CODE_MAX_RETRIES".into(), Some("10".into()))], ..options() };
     let recording = recording("2.1.325/partial-429-retry-after");
     let actions = play::play_with(&SPEC, &recording, &options, &Open::New);
     assert_eq!(failure_kind(&actions), Some("crashed"));
@@ -239,23 +212,14 @@ fn a_used_up_subscription_tells_when_it_is_renewed() {
 
 #[test]
 fn an_array_an_object_and_lines_say_the_same() {
-    for name in [
-        "text-json",
-        "text-json-verbose",
-        "text-streamjson-partial",
-        "text-text",
-    ] {
+    for name in ["text-json", "text-json-verbose", "text-streamjson-partial", "text-text"] {
         let format = match name {
             "text-text" => Format::Text,
             _ => Format::Json,
         };
         let recording = recording(&format!("2.1.325/{name}"));
         let actions = play::play_with(&SPEC, &recording, &with_format(format), &Open::New);
-        assert_eq!(
-            end(&actions).text.as_deref(),
-            Some("Hello from the stub."),
-            "{name}"
-        );
+        assert_eq!(end(&actions).text.as_deref(), Some("Hello from the stub."), "{name}");
     }
 }
 
@@ -270,10 +234,7 @@ fn an_empty_answer_is_an_empty_answer() {
 fn the_text_keeps_its_white_space() {
     let result =
         json!({"type": "result", "is_error": false, "result": " \n a \n\n", "num_turns": 1});
-    assert_eq!(
-        end(&read_text(&result.to_string())).text.as_deref(),
-        Some(" \n a \n\n")
-    );
+    assert_eq!(end(&read_text(&result.to_string())).text.as_deref(), Some(" \n a \n\n"));
     let options = with_format(Format::Text);
     let lines: [&[u8]; 3] = [b"  a ", b"", b" b"];
     let actions = read(&options, &Open::New, lines, &exit(0, ""));
@@ -300,16 +261,9 @@ fn a_line_that_was_too_long_is_passed_on_by_its_start() {
     let (options, open) = (options(), Open::New);
     let mut dialect = (SPEC.dialect)(&a_launch(&options, &open, "hi"));
     let mut out = Vec::new();
-    let input = Input::Line {
-        from: Stream::Stdout,
-        bytes: b"{\"type\":\"result\"}",
-        cut: true,
-    };
+    let input = Input::Line { from: Stream::Stdout, bytes: b"{\"type\":\"result\"}", cut: true };
     dialect.step(Timestamp::UNIX_EPOCH, input, &mut out);
-    assert_eq!(
-        play::transcript(&out),
-        "unknown Stdout \"{\\\"type\\\":\\\"result\\\"}\"\n"
-    );
+    assert_eq!(play::transcript(&out), "unknown Stdout \"{\\\"type\\\":\\\"result\\\"}\"\n");
 }
 
 #[test]
@@ -319,11 +273,7 @@ fn the_final_word_ends_the_turn_before_the_process_ends() {
     let mut out = Vec::new();
     let line = json!({"type": "result", "is_error": false, "result": "x", "session_id": "s"});
     let line = line.to_string();
-    let input = Input::Line {
-        from: Stream::Stdout,
-        bytes: line.as_bytes(),
-        cut: false,
-    };
+    let input = Input::Line { from: Stream::Stdout, bytes: line.as_bytes(), cut: false };
     dialect.step(Timestamp::UNIX_EPOCH, input, &mut out);
     assert_eq!(end(&out).text.as_deref(), Some("x"));
     dialect.step(Timestamp::UNIX_EPOCH, Input::Exited(&exit(0, "")), &mut out);
@@ -349,10 +299,7 @@ fn a_session_that_goes_on_under_another_id_is_told_with_a_warning() {
     let actions = read(&options(), &resume("old"), lines, &exit(0, ""));
     assert_eq!(sessions(&actions), ["new"]);
     let warning = events(&actions)[0];
-    assert!(
-        matches!(warning, EventBody::Status(Status::Warning { .. })),
-        "{warning:?}"
-    );
+    assert!(matches!(warning, EventBody::Status(Status::Warning { .. })), "{warning:?}");
 }
 
 #[test]
@@ -371,9 +318,7 @@ fn what_a_sub_agent_says_carries_its_call() {
     let mut parents = Vec::new();
     for action in &actions {
         if let Action::Emit {
-            parent: Some(parent),
-            event: EventBody::Output { text, .. },
-            ..
+            parent: Some(parent), event: EventBody::Output { text, .. }, ..
         } = action
         {
             parents.push((parent.as_str(), text.as_str()));

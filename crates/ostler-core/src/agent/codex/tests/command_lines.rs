@@ -16,10 +16,7 @@ fn literal() -> Options {
 }
 
 fn values_of<'a>(args: &[&'a str], flag: &str) -> Vec<&'a str> {
-    args.windows(2)
-        .filter(|pair| pair[0] == flag)
-        .map(|pair| pair[1])
-        .collect()
+    args.windows(2).filter(|pair| pair[0] == flag).map(|pair| pair[1]).collect()
 }
 
 #[test]
@@ -70,22 +67,13 @@ fn trap_an_open_stdin_hangs_so_it_is_always_the_null_device_or_ends() {
 #[test]
 fn trap_a_prompt_that_the_cli_would_misread_goes_to_stdin() {
     let long = "x".repeat(64 * 1024 + 1);
-    let misread = [
-        "-", "-x", "--help", "resume", "fork", "review", "help", "a\0b", &long,
-    ];
+    let misread = ["-", "-x", "--help", "resume", "fork", "review", "help", "a\0b", &long];
     for prompt in misread {
         let line = command_line(&literal(), &Open::New, prompt);
         assert_eq!(texts(&line).last(), Some(&"-"), "{prompt:?}");
         assert_eq!(line.stdin, Stdin::Bytes(prompt.as_bytes().to_vec()));
     }
-    for prompt in [
-        "@/etc/hostname",
-        "/help",
-        "resume it",
-        "res",
-        "!ls",
-        "é\n🚀",
-    ] {
+    for prompt in ["@/etc/hostname", "/help", "resume it", "res", "!ls", "é\n🚀"] {
         let line = command_line(&literal(), &Open::New, prompt);
         assert_eq!(texts(&line).last(), Some(&prompt));
     }
@@ -153,10 +141,7 @@ fn trap_a_repository_is_never_trusted_by_accident() {
     options.project_settings = ProjectSettings::Trusted;
     let line = command_line(&options, &Open::New, "hi");
     let settings = values_of(&texts(&line), "-c").join(" ");
-    assert!(
-        settings.contains("={trust_level=\"trusted\"}}"),
-        "{settings}"
-    );
+    assert!(settings.contains("={trust_level=\"trusted\"}}"), "{settings}");
     assert!(!settings.contains("project_root_markers"), "{settings}");
 
     let warnings = command_line(&literal(), &Open::New, "hi").warnings;
@@ -166,14 +151,9 @@ fn trap_a_repository_is_never_trusted_by_accident() {
 #[test]
 fn retries_are_bounded_for_a_provider_that_the_operator_defines() {
     let mut options = Options::new("/w");
-    options.extra_args = [
-        "-c",
-        "model_provider=sim",
-        "-c",
-        "model_providers.sim={name=\"sim\"}",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    options.extra_args = ["-c", "model_provider=sim", "-c", "model_providers.sim={name=\"sim\"}"]
+        .map(str::to_owned)
+        .to_vec();
     let line = command_line(&options, &resume(SESSION), "hi");
     let args = texts(&line);
     assert_eq!(
@@ -226,10 +206,7 @@ fn a_system_prompt_belongs_to_the_first_turn() {
     assert!(!texts(&line).contains(&setting));
     assert!(line.warnings[0].contains("when a session begins"));
 
-    let memo = Memo {
-        system_sent: true,
-        ..Memo::of_id("codex", SESSION)
-    };
+    let memo = Memo { system_sent: true, ..Memo::of_id("codex", SESSION) };
     let line = command_line(&options, &Open::Resume(Box::new(memo)), "hi");
     assert!(line.warnings.is_empty(), "{:?}", line.warnings);
 }
@@ -268,13 +245,7 @@ fn plain_text_is_asked_for_by_leaving_json_out() {
 fn trap_a_session_that_is_no_uuid_is_refused() {
     assert_eq!((SPEC.check_session)(SESSION), Ok(()));
     assert_eq!((SPEC.check_session)(&SESSION.to_uppercase()), Ok(()));
-    for id in [
-        "no-such-session",
-        "last",
-        "",
-        "-x",
-        &SESSION.replace('-', ""),
-    ] {
+    for id in ["no-such-session", "last", "", "-x", &SESSION.replace('-', "")] {
         let error = (SPEC.check_session)(id).unwrap_err();
         assert!(matches!(error, RequestError::BadSession { .. }), "{id:?}");
     }

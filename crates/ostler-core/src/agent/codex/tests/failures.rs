@@ -18,10 +18,7 @@ fn retries_that_go_on_for_too_long_are_given_up() {
     }
     assert_eq!(play::n_ends(&out), 0);
     dialect.step(at_second(10), stdout_line(notice.as_bytes()), &mut out);
-    assert_eq!(
-        failure_of(&out),
-        ("unavailable", "Connection failed: error sending request")
-    );
+    assert_eq!(failure_of(&out), ("unavailable", "Connection failed: error sending request"));
     assert!(matches!(out.last(), Some(Action::Stop)));
 }
 
@@ -40,48 +37,18 @@ fn progress_between_retries_renews_the_patience() {
 #[test]
 fn messages_are_classified_by_what_they_say() {
     let cases = [
-        (
-            "exceeded retry limit, last status: 429 Too Many Requests",
-            "rate_limited",
-        ),
-        (
-            "unexpected status 529 <unknown status code>: x, url: u",
-            "overloaded",
-        ),
-        (
-            "unexpected status 503 Service Unavailable: x, url: u",
-            "overloaded",
-        ),
+        ("exceeded retry limit, last status: 429 Too Many Requests", "rate_limited"),
+        ("unexpected status 529 <unknown status code>: x, url: u", "overloaded"),
+        ("unexpected status 503 Service Unavailable: x, url: u", "overloaded"),
         ("unexpected status 402 Payment Required: x", "quota"),
-        (
-            "Selected model is at capacity. Please try a different model.",
-            "overloaded",
-        ),
-        (
-            "We’re currently experiencing high demand, which may cause",
-            "unavailable",
-        ),
-        (
-            "You've hit your usage limit. Upgrade to Plus or try again at 3 PM.",
-            "quota",
-        ),
-        (
-            "Your workspace is out of credits. Add credits to continue.",
-            "quota",
-        ),
-        (
-            "The model `x` does not exist or you do not have access to it.",
-            "invalid_request",
-        ),
+        ("Selected model is at capacity. Please try a different model.", "overloaded"),
+        ("We’re currently experiencing high demand, which may cause", "unavailable"),
+        ("You've hit your usage limit. Upgrade to Plus or try again at 3 PM.", "quota"),
+        ("Your workspace is out of credits. Add credits to continue.", "quota"),
+        ("The model `x` does not exist or you do not have access to it.", "invalid_request"),
         ("Missing environment variable: `NOPE_KEY`.", "auth"),
-        (
-            "stream disconnected before completion: idle timeout waiting for SSE",
-            "unavailable",
-        ),
-        (
-            r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#,
-            "context_too_long",
-        ),
+        ("stream disconnected before completion: idle timeout waiting for SSE", "unavailable"),
+        (r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#, "context_too_long"),
         (r#"{"error":{"message":"m"}}"#, "invalid_request"),
         ("a word never heard before", "invalid_request"),
         ("internal error; agent loop died unexpectedly", "crashed"),
@@ -102,10 +69,7 @@ fn unknown_words_count_as_passing_only_when_the_cli_tried_again() {
     let actions = play_new(&turn(&[STARTED, notice, failed]), exit(1, ""));
     assert_eq!(failure_of(&actions).0, "unavailable");
     let actions = play_new(STARTED, exit(1, "a word never heard before"));
-    assert_eq!(
-        failure_of(&actions),
-        ("crashed", "a word never heard before")
-    );
+    assert_eq!(failure_of(&actions), ("crashed", "a word never heard before"));
 }
 
 #[test]
@@ -114,10 +78,7 @@ fn the_time_to_wait_is_read_from_the_words() {
         ("rate limit exceeded: Please try again in 7.5s.", Some(7500)),
         ("rate limit: try again in 1h2m3s.", Some(3_723_000)),
         ("rate limit: try again in 512ms or so", Some(512)),
-        (
-            "rate limit: try again in 2 days 3 minutes",
-            Some(172_980_000),
-        ),
+        ("rate limit: try again in 2 days 3 minutes", Some(172_980_000)),
         ("rate limit: try again in a while", None),
         ("rate limit: try again in 99999999999999999999999999s", None),
         ("rate limit: try again in ..", None),
@@ -132,19 +93,9 @@ fn the_time_to_wait_is_read_from_the_words() {
 
 #[test]
 fn death_without_a_word_is_a_crash_that_says_how() {
-    let killed = Exit {
-        code: None,
-        signal: Some(9),
-        stderr: String::new(),
-    };
+    let killed = Exit { code: None, signal: Some(9), stderr: String::new() };
     let actions = play_new(STARTED, killed);
-    assert_eq!(
-        failure_of(&actions),
-        ("crashed", "the process was ended by signal 9")
-    );
+    assert_eq!(failure_of(&actions), ("crashed", "the process was ended by signal 9"));
     let actions = play_new("", exit(7, ""));
-    assert_eq!(
-        failure_of(&actions),
-        ("crashed", "the process ended with exit code 7")
-    );
+    assert_eq!(failure_of(&actions), ("crashed", "the process ended with exit code 7"));
 }

@@ -54,10 +54,8 @@ fn words<'a>(args: &[&'a str]) -> Vec<&'a str> {
     let end = args.len() - 1;
     while at < end {
         words.push(args[at]);
-        let has_value = matches!(
-            args[at],
-            "--cd" | "--model" | "-c" | "--sandbox" | "--color" | "resume"
-        );
+        let has_value =
+            matches!(args[at], "--cd" | "--model" | "-c" | "--sandbox" | "--color" | "resume");
         at += if has_value { 2 } else { 1 };
     }
     words
@@ -145,13 +143,8 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn any_exit() -> impl Strategy<Value = Exit> {
-    (option::of(0i32..3), option::of(1i32..32), any::<String>()).prop_map(
-        |(code, signal, stderr)| Exit {
-            code,
-            signal,
-            stderr,
-        },
-    )
+    (option::of(0i32..3), option::of(1i32..32), any::<String>())
+        .prop_map(|(code, signal, stderr)| Exit { code, signal, stderr })
 }
 
 proptest! {

@@ -26,11 +26,7 @@ fn trap_a_retry_notice_does_not_end_the_turn() {
     assert!(end_of(&actions).failure.is_none());
     assert!(matches!(
         events(&actions)[0],
-        EventBody::Status(Status::Retry {
-            attempt: Some(1),
-            max: Some(5),
-            ..
-        })
+        EventBody::Status(Status::Retry { attempt: Some(1), max: Some(5), .. })
     ));
 }
 
@@ -108,10 +104,7 @@ fn an_error_that_was_not_the_end_is_a_warning_and_told_once() {
 fn an_error_before_an_exit_without_a_last_word_is_the_reason() {
     let error = r#"{"type":"error","message":"Quota exceeded. Check your plan."}"#;
     let actions = play_new(&turn(&[STARTED, error]), exit(1, ""));
-    assert_eq!(
-        failure_of(&actions),
-        ("quota", "Quota exceeded. Check your plan.")
-    );
+    assert_eq!(failure_of(&actions), ("quota", "Quota exceeded. Check your plan."));
 }
 
 #[test]
@@ -165,11 +158,8 @@ fn an_answer_too_long_to_keep_is_not_replaced_by_the_commentary_before_it() {
     let options = Options::new("/workspace");
     let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
     let mut out = Vec::new();
-    let cut = Input::Line {
-        from: Stream::Stdout,
-        bytes: b"{\"type\":\"item.completed\"",
-        cut: true,
-    };
+    let cut =
+        Input::Line { from: Stream::Stdout, bytes: b"{\"type\":\"item.completed\"", cut: true };
     dialect.step(at_second(0), stdout_line(MESSAGE.as_bytes()), &mut out);
     dialect.step(at_second(0), cut, &mut out);
     dialect.step(at_second(0), stdout_line(COMPLETED.as_bytes()), &mut out);

@@ -14,24 +14,19 @@ fn situation(stdout: &Path) -> (Options, Open) {
         return (options, Open::New);
     };
     let recorded: Value = serde_json::from_str(&text).unwrap();
-    let args: Vec<&str> = recorded["argv"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|arg| arg.as_str().unwrap())
-        .collect();
+    let args: Vec<&str> =
+        recorded["argv"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
     if !args.contains(&"--json") {
         options.format = Format::Text;
     }
-    let session = args
-        .iter()
-        .position(|arg| *arg == "resume")
-        .filter(|at| args[at - 1] != "--")
-        .and_then(|at| {
-            let after = &args[at + 1..];
-            let id = after.iter().find(|arg| uuid::Uuid::try_parse(arg).is_ok());
-            id.or_else(|| after.first().filter(|arg| !arg.starts_with('-')))
-        });
+    let session =
+        args.iter().position(|arg| *arg == "resume").filter(|at| args[at - 1] != "--").and_then(
+            |at| {
+                let after = &args[at + 1..];
+                let id = after.iter().find(|arg| uuid::Uuid::try_parse(arg).is_ok());
+                id.or_else(|| after.first().filter(|arg| !arg.starts_with('-')))
+            },
+        );
     let open = session.map_or(Open::New, |id| resume(id));
     (options, open)
 }

@@ -7,11 +7,7 @@ use crate::model::reply::Refusal;
 use crate::model::wire::{Exchange, Refused, event, set};
 
 pub(super) fn stream_error(exchange: Exchange<'_>) -> String {
-    failed(
-        "server_error",
-        "The server had an error while processing your request.",
-        exchange,
-    )
+    failed("server_error", "The server had an error while processing your request.", exchange)
 }
 
 /// The real API accepts a stream before it counts tokens, so a context that is
@@ -23,15 +19,8 @@ pub(super) fn in_stream(refusal: Refusal, exchange: Exchange<'_>) -> Option<Stri
 
 fn failed(code: &str, message: &str, exchange: Exchange<'_>) -> String {
     let mut response = response(exchange, "failed", &[]);
-    set(
-        &mut response,
-        "error",
-        json!({ "code": code, "message": message }),
-    );
-    event(
-        "response.failed",
-        &json!({ "type": "response.failed", "response": response }),
-    )
+    set(&mut response, "error", json!({ "code": code, "message": message }));
+    event("response.failed", &json!({ "type": "response.failed", "response": response }))
 }
 
 pub(super) fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
@@ -44,12 +33,9 @@ pub(super) fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
             Some("invalid_value"),
             "Invalid value: the simulated model rejects this request.".to_owned(),
         ),
-        Refusal::ContextTooLong => (
-            400,
-            invalid,
-            Some("context_length_exceeded"),
-            CONTEXT_TOO_LONG.to_owned(),
-        ),
+        Refusal::ContextTooLong => {
+            (400, invalid, Some("context_length_exceeded"), CONTEXT_TOO_LONG.to_owned())
+        }
         Refusal::NoKey => (
             401,
             invalid,
@@ -78,12 +64,9 @@ pub(super) fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
             Some("model_not_found"),
             format!("The model `{model}` does not exist or you do not have access to it."),
         ),
-        Refusal::TooLarge => (
-            413,
-            invalid,
-            Some("request_too_large"),
-            "Request body is too large.".to_owned(),
-        ),
+        Refusal::TooLarge => {
+            (413, invalid, Some("request_too_large"), "Request body is too large.".to_owned())
+        }
         Refusal::RateLimited { .. } => (
             429,
             "tokens",
@@ -120,10 +103,7 @@ pub(super) fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
         ),
     };
     let error = json!({ "message": message, "type": kind, "param": null, "code": code });
-    Refused {
-        status,
-        body: json!({ "error": error }),
-    }
+    Refused { status, body: json!({ "error": error }) }
 }
 
 const CONTEXT_TOO_LONG: &str = "Your input exceeds the context window of this model. Please adjust \
