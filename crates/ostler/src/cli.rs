@@ -71,13 +71,14 @@ pub(crate) fn main() -> ExitCode {
             return Exit::Usage.into();
         }
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            ui.notice(&format!("ostler: could not start: {error}"));
-            return Exit::Failed.into();
-        }
-    };
+    let runtime =
+        match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                ui.notice(&format!("ostler: could not start: {error}"));
+                return Exit::Failed.into();
+            }
+        };
     let exit = runtime.block_on(async {
         match cli.command {
             Command::Run(args) => run::run(*args, settings, &mut ui).await,

@@ -87,7 +87,12 @@ impl Settings {
             })
             .transpose()?;
         let allowed_tools = text("ALLOWED_TOOLS")?.map(|value| {
-            value.split(',').map(str::trim).filter(|tool| !tool.is_empty()).map(str::to_owned).collect()
+            value
+                .split(',')
+                .map(str::trim)
+                .filter(|tool| !tool.is_empty())
+                .map(str::to_owned)
+                .collect()
         });
         Ok(Self {
             agent: agent::resolve_backend(raw("AGENT_BACKEND")?)?,

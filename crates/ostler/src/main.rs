@@ -1,3 +1,12 @@
-//! The `ostler` program.
+//! The `ostler` program: reads the command line and the environment, and does
+//! what one of the commands says.
 
-fn main() {}
+mod cli;
+mod config;
+mod ui;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

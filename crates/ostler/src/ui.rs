@@ -49,7 +49,15 @@ impl Ui {
 /// Returns text without the characters that would control a terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
-        .map(|c| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c })
+        .map(
+            |c| {
+                if c.is_control() && c != '\n' && c != '\t' {
+                    char::REPLACEMENT_CHARACTER
+                } else {
+                    c
+                }
+            },
+        )
         .collect()
 }
 

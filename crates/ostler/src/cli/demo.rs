@@ -4,6 +4,7 @@
 //! session. CLIs that are installed run for real, isolated and with a made-up
 //! key, against the simulated model; the scripted agent stands in for the
 //! others. Each is labelled with which it is.
+#![expect(clippy::wildcard_enum_match_arm, reason = "what a view leaves out needs no name")]
 
 use std::{
     fs, io,
@@ -29,7 +30,11 @@ use serde_json::json;
 use super::Exit;
 use crate::{config::Settings, ui::Ui};
 
-const FIRST: &str = "Read notes.txt and tell me what it says. sim:read=notes.txt";
+/// The prompts, with the word that tells the simulated model what to do. The
+/// first one reads a file, which every agent may do without being asked; the
+/// scripted agent only pretends to use a tool.
+const FIRST: &str = "What does notes.txt say? sim:read=notes.txt";
+const FIRST_SCRIPTED: &str = "Use a tool, please. sim:tool";
 const SECOND: &str = "How many prompts have I sent you so far? sim:history";
 
 #[derive(Args, Debug)]
@@ -161,7 +166,11 @@ impl Stage<'_> {
             failure: None,
         };
         let mut memo: Option<Memo> = None;
-        for prompt in [FIRST, SECOND] {
+        let first = match cast {
+            Cast::Real => FIRST,
+            Cast::Scripted => FIRST_SCRIPTED,
+        };
+        for prompt in [first, SECOND] {
             ui.line(&format!("  > {prompt}"))?;
             let mut request = self.request(prompt, cast);
             if let Some(memo) = memo.take() {
@@ -175,7 +184,9 @@ impl Stage<'_> {
                     break;
                 }
             };
-            let Some((report, first_text)) = watch(turn, began, ui).await? else { break };
+            let Some((report, first_text)) = watch(turn, began, ui).await? else {
+                break;
+            };
             row.turns.push(Measured {
                 first_text,
                 total: began.elapsed(),
@@ -214,12 +225,12 @@ impl Stage<'_> {
         let mut request = TurnRequest::new(prompt, self.folder.join("work"));
         request.timeout = Duration::from_secs(120);
         request.options.home = Some(self.host.isolated_home(self.spec.name));
-        if cast == Cast::Real {
-            if let Some(settings) = model::settings(self.spec.name, &self.sim.base_url()) {
-                let set = settings.environment.into_iter();
-                request.options.env = set.map(|(name, value)| (name.to_owned(), Some(value))).collect();
-                request.options.extra_args = settings.arguments;
-            }
+        if cast == Cast::Real
+            && let Some(settings) = model::settings(self.spec.name, &self.sim.base_url())
+        {
+            let set = settings.environment.into_iter();
+            request.options.env = set.map(|(name, value)| (name.to_owned(), Some(value))).collect();
+            request.options.extra_args = settings.arguments;
         }
         request
     }
@@ -227,7 +238,7 @@ impl Stage<'_> {
     /// Writes an executable file that plays the agent.
     fn stand_in(&self) -> io::Result<PathBuf> {
         let own = std::env::current_exe()?;
-        let steps = json!([{ "do": "agent", "as": self.spec.name, "pace_ms": 15 }]);
+        let steps = json!([{ "do": "agent", "name": self.spec.name, "pace_ms": 15 }]);
         let text = scripted::executable(&format!("{} scripted", own.display()), &steps);
         let path = self.folder.join(self.spec.program);
         fs::write(&path, text)?;

@@ -25,7 +25,10 @@ pub(crate) fn print(
             ui.notice(&format!("ostler: {error}"));
             return match error {
                 StartError::Binary(_) => Exit::NotRunnable,
-                _ => Exit::Usage,
+                StartError::Request(_)
+                | StartError::Launch(_)
+                | StartError::Transcript { .. }
+                | StartError::ShuttingDown => Exit::Usage,
             };
         }
     };
@@ -80,7 +83,13 @@ fn describe(agent: &CliAgent, request: &TurnRequest, plan: &Plan) -> Value {
 
 fn for_people(value: &Value) -> String {
     let words = |key: &str| -> Vec<&str> {
-        value.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+        value
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect()
     };
     let argv: Vec<_> = words("argv").into_iter().map(quote).collect();
     let stdin = match value.get("stdin").and_then(Value::as_str) {

@@ -248,10 +248,12 @@ fn session(
 }
 
 fn system_prompt(args: &RunArgs) -> Result<Option<String>, Refused> {
-    let Some(path) = &args.system_file else { return Ok(args.system.clone()) };
-    std::fs::read_to_string(path).map(Some).map_err(|error| {
-        Refused::usage(format!("--system-file {}: {error}", path.display()))
-    })
+    let Some(path) = &args.system_file else {
+        return Ok(args.system.clone());
+    };
+    std::fs::read_to_string(path)
+        .map(Some)
+        .map_err(|error| Refused::usage(format!("--system-file {}: {error}", path.display())))
 }
 
 fn variable(pair: &str) -> (String, Option<String>) {
@@ -312,14 +314,14 @@ async fn follow(
             _ = signals.hang_up.recv() => { ask(&turn); continue }
             event = turn.next() => event,
         };
-        let Some(event) = event else { return Exit::Failed };
-        let exit = match &event.body {
-            EventBody::Complete(report) => {
-                remember(host, report, renderer);
-                Some(exit_of(report))
-            }
-            _ => None,
+        let Some(event) = event else {
+            return Exit::Failed;
         };
+        let mut exit = None;
+        if let EventBody::Complete(report) = &event.body {
+            remember(host, report, renderer);
+            exit = Some(exit_of(report));
+        }
         // Nobody reads the answer any more: the turn is pointless, and is ended.
         if renderer.event(&event).is_err() {
             turn.cancel();
@@ -332,11 +334,11 @@ async fn follow(
 
 /// Keeps what is needed to go on, before anybody learns the session's id from the end.
 fn remember(host: &Host, report: &TurnReport, renderer: &mut Renderer<'_>) {
-    if let Some(memo) = &report.memo {
-        if let Err(error) = host.memos().save(memo) {
-            let source = std::error::Error::source(&error).map(ToString::to_string);
-            renderer.notice(&format!("ostler: {error}: {}", source.unwrap_or_default()));
-        }
+    if let Some(memo) = &report.memo
+        && let Err(error) = host.memos().save(memo)
+    {
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        renderer.notice(&format!("ostler: {error}: {}", source.unwrap_or_default()));
     }
 }
 

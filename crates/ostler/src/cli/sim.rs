@@ -59,7 +59,9 @@ fn describe(base_url: &str) -> String {
         }
         lines.push(format!("{command} 'Hello sim:tool'"));
     }
-    lines.push("\nWords in a prompt choose what it does; `ostler sim --help` lists them.".to_owned());
+    lines.push(
+        "\nWords in a prompt choose what it does; `ostler sim --help` lists them.".to_owned(),
+    );
     lines.join("\n")
 }
 

@@ -1,0 +1,106 @@
+//! A real CLI, the simulated model, and the program between them.
+
+use std::{path::PathBuf, process::Command};
+
+use ostler_sim::model;
+
+use super::Facts;
+use crate::support::{Events, Model, Outcome, Place, Running};
+
+/// One agent with everything it needs, isolated from the user and the network.
+pub(crate) struct Rig {
+    pub(crate) facts: &'static Facts,
+    pub(crate) place: Place,
+    pub(crate) model: Model,
+    /// Where the CLI is told the model is.
+    url: String,
+    key: String,
+    permissions: &'static str,
+}
+
+impl Rig {
+    /// Makes a rig; `None`, with a word about it, where the CLIs are not installed.
+    pub(crate) fn new(facts: &'static Facts) -> Option<Self> {
+        Self::with_model(facts, Model::start())
+    }
+
+    pub(crate) fn with_model(facts: &'static Facts, model: Model) -> Option<Self> {
+        let Some(clis) = std::env::var_os("OSTLER_TEST_CLIS") else {
+            eprintln!("skipped: OSTLER_TEST_CLIS does not say where the real CLIs are");
+            return None;
+        };
+        assert!(PathBuf::from(clis).join(facts.program).is_file(), "{} is missing", facts.program);
+        let url = model.url();
+        let key = model::KEY.to_owned();
+        Some(Self { facts, place: Place::new(), model, url, key, permissions: "bypass" })
+    }
+
+    /// Sends the CLI to an address where nobody listens.
+    pub(crate) fn unreachable(mut self) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        self.url = format!("http://{}", listener.local_addr().unwrap());
+        self
+    }
+
+    pub(crate) fn with_key(mut self, key: &str) -> Self {
+        self.key = key.to_owned();
+        self
+    }
+
+    pub(crate) fn read_only(mut self) -> Self {
+        self.permissions = "read-only";
+        self
+    }
+
+    /// Returns `ostler run` for this agent, with further arguments.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let clis = PathBuf::from(std::env::var_os("OSTLER_TEST_CLIS").unwrap());
+        let program = clis.join(self.facts.program);
+        let mut command = self.place.ostler(&["run", "--agent", self.facts.agent]);
+        command.arg("--bin").arg(program).arg("--isolated");
+        if !args.contains(&"--timeout") {
+            command.args(["--timeout", "90s"]);
+        }
+        if !args.contains(&"--permissions") {
+            command.args(["--permissions", self.permissions]);
+        }
+        let settings = model::settings(self.facts.agent, &self.url).unwrap();
+        for (name, value) in settings.environment {
+            command.arg("--env").arg(format!("{name}={}", value.replace(model::KEY, &self.key)));
+        }
+        for argument in settings.arguments {
+            command.arg("--agent-arg").arg(argument);
+        }
+        // The tests run as root in a machine made for them; Claude wants to be told so.
+        command.args(["--env", "IS_SANDBOX=1"]).args(args);
+        command
+    }
+
+    /// Runs a prompt and returns its events.
+    pub(crate) fn ask(&self, prompt: &str, args: &[&str]) -> (Option<i32>, Events) {
+        let outcome = self.outcome(prompt, args);
+        (outcome.code, outcome.events())
+    }
+
+    /// Runs a prompt, given on standard input, to its end.
+    pub(crate) fn outcome(&self, prompt: &str, args: &[&str]) -> Outcome {
+        let mut command = self.command(args);
+        if !args.contains(&"--output") {
+            command.args(["--output", "stream-json"]);
+        }
+        command.stdin(std::process::Stdio::piped());
+        Outcome::of_input(command, Some(prompt.as_bytes().to_vec()))
+    }
+
+    /// Starts a prompt and returns while it runs.
+    pub(crate) fn start(&self, prompt: &str, args: &[&str]) -> Running {
+        let mut command = self.command(args);
+        command.args(["--output", "stream-json", "--", prompt]);
+        Running::start(command)
+    }
+
+    /// Asserts that nothing of any turn is left.
+    pub(crate) fn assert_clean(&self) {
+        assert!(self.place.is_swept(), "a turn left its folder behind");
+    }
+}

@@ -1,0 +1,18 @@
+//! Tests of the whole program, as its users meet it.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests start the program from outside, and fail by panicking"
+)]
+
+mod bad_input;
+mod conformance;
+mod demo;
+mod faults;
+mod processes;
+mod run;
+mod support;
