@@ -10,6 +10,8 @@ pub mod codex;
 mod document;
 #[cfg(test)]
 pub(crate) mod play;
+#[cfg(test)]
+mod tests;
 
 use std::{
     ffi::OsString,

@@ -206,3 +206,30 @@ fn warnings_about_the_environment_go_to_standard_error() {
     assert_eq!(outcome.code, Some(0));
     assert!(outcome.stderr.contains("BACKEND_MAX_TURNS"), "{}", outcome.stderr);
 }
+
+#[test]
+fn on_a_terminal_the_answer_streams_and_tools_are_shown_beside_it() {
+    let place = Place::new();
+    let program = player(&place, "claude");
+    let own = env!("CARGO_BIN_EXE_ostler");
+    let line = format!("{own} run --bin {program} --permissions read-only 'sim:tool'");
+    let mut command = std::process::Command::new("script");
+    command
+        .args(["-qec", &line, "/dev/null"])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", place.path("home"))
+        .env("OSTLER_DATA_DIR", place.path("data"))
+        .env("TMPDIR", place.path("tmp"))
+        .current_dir(place.work())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let outcome = Outcome::of_input(command, None);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stdout);
+    let shown = outcome.stdout.replace("\r\n", "\n");
+    let (before, after) = shown.split_once("→ Bash: echo hi\n").expect("the tool is shown");
+    assert!(!before.contains("This is Ostler's scripted agent"), "{shown}");
+    assert!(after.starts_with("This is Ostler's scripted agent playing claude"), "{shown}");
+    assert_eq!(after.matches("This is Ostler's scripted agent").count(), 1, "{shown}");
+}

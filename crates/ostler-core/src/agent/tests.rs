@@ -1,0 +1,218 @@
+//! What must hold for every agent in the table.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    agent::play::{Recording, n_ends, play, transcript},
+    lines::Lines,
+    memo::Memo,
+    request::{Format, Permissions, Template},
+};
+
+fn recordings(agent: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(agent);
+    let mut found: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .flat_map(|version| fs::read_dir(version.unwrap().path()).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "stdout"))
+        .collect();
+    found.sort();
+    assert!(found.len() > 50, "{agent} has recordings");
+    found
+}
+
+/// Reads bytes in pieces, as a pipe would give them, and puts the lines together again.
+fn through_lines(bytes: &[u8], pieces: &[usize]) -> Vec<u8> {
+    let mut lines = Lines::default();
+    let mut result = Vec::new();
+    let mut add = |line: crate::lines::Line| {
+        result.extend(line.bytes);
+        result.push(b'\n');
+    };
+    let mut rest = bytes;
+    let mut pieces = pieces.iter().cycle();
+    while !rest.is_empty() {
+        let size = pieces.next().copied().unwrap_or(1).clamp(1, rest.len());
+        let (mut piece, behind) = rest.split_at(size);
+        while let Some(line) = lines.take(&mut piece) {
+            add(line);
+        }
+        rest = behind;
+    }
+    lines.finish().into_iter().for_each(add);
+    result
+}
+
+proptest! {
+    #[test]
+    fn any_split_of_any_recording_gives_the_same_events(
+        agent in 0..AGENTS.len(),
+        pick in any::<prop::sample::Index>(),
+        pieces in prop::collection::vec(1..4000_usize, 1..20),
+    ) {
+        let spec = AGENTS[agent];
+        let paths = recordings(spec.name);
+        let whole = Recording::read(pick.get::<PathBuf>(&paths));
+        let split = Recording {
+            stdout: through_lines(&whole.stdout, &pieces),
+            stderr: through_lines(&whole.stderr, &pieces),
+            exit: whole.exit.clone(),
+        };
+        let actions = play(spec, &split);
+        prop_assert_eq!(transcript(&actions), transcript(&play(spec, &whole)));
+        prop_assert_eq!(n_ends(&actions), 1);
+    }
+
+    #[test]
+    fn a_recording_cut_anywhere_ends_once(
+        agent in 0..AGENTS.len(),
+        pick in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        code in prop::option::of(0..4_i32),
+    ) {
+        let spec = AGENTS[agent];
+        let mut recording = Recording::read(pick.get::<PathBuf>(&recordings(spec.name)));
+        if !recording.stdout.is_empty() {
+            recording.stdout.truncate(at.index(recording.stdout.len()));
+        }
+        recording.exit.code = code;
+        recording.exit.signal = code.is_none().then_some(9);
+        prop_assert_eq!(n_ends(&play(spec, &recording)), 1);
+    }
+
+    // Property 7: name resolution as the contract says.
+    #[test]
+    fn only_the_exact_names_are_names(name in "\\PC{0,12}|claude|codex|Claude|claudecode|CODEX") {
+        let known = AGENTS.iter().any(|spec| spec.name == name);
+        prop_assert_eq!(resolve_backend(Some(&name)).is_ok(), known);
+        prop_assert_eq!(resolve_provider(&name).is_ok(), known || name == "claudecode");
+        if let Err(error) = resolve_backend(Some(&name)) {
+            for spec in AGENTS {
+                prop_assert!(error.to_string().contains(spec.name));
+            }
+        }
+        if let Err(error) = resolve_provider(&name) {
+            prop_assert!(error.to_string().starts_with("invalid agent provider"));
+        }
+    }
+
+    #[test]
+    fn no_prompt_and_no_setting_ever_becomes_an_option(
+        agent in 0..AGENTS.len(),
+        prompt in "\\PC{1,40}|--help|-x|@/etc/passwd|/clear|resume",
+        format in prop::sample::select(vec![Format::StreamJson, Format::Json, Format::Text]),
+        permissions in prop::sample::select(vec![Permissions::Bypass, Permissions::ReadOnly]),
+        resumed in any::<bool>(),
+    ) {
+        let mut options = Options::new("/workspace");
+        options.format = format;
+        options.permissions = permissions;
+        let open = if resumed { resume(AGENTS[agent].name) } else { Open::New };
+        let line = launch_of(AGENTS[agent], &options, &open, &prompt);
+        let as_argument = line.args.iter().filter(|word| **word == *prompt).count();
+        let plain = launch_of(AGENTS[agent], &options, &open, "0");
+        let chance = plain.args.iter().filter(|word| **word == *prompt).count();
+        if as_argument > chance {
+            prop_assert_eq!(format, Format::Json);
+            prop_assert!(!prompt.starts_with('-'), "{:?}", line.args);
+        }
+    }
+}
+
+fn resume(agent: &str) -> Open {
+    Open::Resume(Box::new(Memo::of_id(agent, "11111111-2222-4333-8444-555555555555")))
+}
+
+fn launch_of(spec: &AgentSpec, options: &Options, open: &Open, prompt: &str) -> CommandLine {
+    let launch = Launch {
+        mode: Mode::OneShot,
+        options,
+        open,
+        prompt,
+        version: None,
+        run_dir: Path::new("/run"),
+    };
+    (spec.launch)(&launch).unwrap()
+}
+
+/// Fills in a template of two words, and returns its arguments.
+fn from_template(spec: &AgentSpec, template: Template, open: &Open) -> String {
+    let mut options = Options::new("/workspace");
+    options.permissions = Permissions::Bypass;
+    options.model = Some("m".to_owned());
+    options.template = Some(template);
+    let line = launch_of(spec, &options, open, "hello there");
+    let words: Vec<_> = line.args.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+fn template(program: &str, format: Option<Format>) -> Template {
+    let command = vec![program.to_owned(), "{{Body}}".to_owned()];
+    let mut template = Template { command, format, ..Template::default() };
+    template.variables.insert("SessionId".to_owned(), "new-id".to_owned());
+    template
+}
+
+#[test]
+fn a_template_gets_the_agents_own_flags_and_session_arguments() {
+    let claude = |format, open| from_template(&claude::SPEC, template("claude", format), open);
+    assert_eq!(
+        claude(Some(Format::Json), &Open::New),
+        "-p --output-format json --dangerously-skip-permissions --model m \
+         --setting-sources user --strict-mcp-config --session-id new-id hello there"
+    );
+    assert_eq!(
+        claude(None, &resume("claude")),
+        "-p --dangerously-skip-permissions --model m --setting-sources user --strict-mcp-config \
+         --resume 11111111-2222-4333-8444-555555555555 hello there"
+    );
+    let codex = |format, open| from_template(&codex::SPEC, template("codex", format), open);
+    assert_eq!(
+        codex(Some(Format::Json), &Open::New),
+        "exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model m \
+         hello there"
+    );
+    assert_eq!(
+        codex(None, &resume("codex")),
+        "exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model m \
+         resume 11111111-2222-4333-8444-555555555555 hello there"
+    );
+}
+
+#[test]
+fn a_template_of_another_program_stays_as_it_is() {
+    for spec in AGENTS {
+        assert_eq!(
+            from_template(spec, template("/usr/bin/wrapper", None), &Open::New),
+            "hello there"
+        );
+    }
+}
+
+#[test]
+fn a_template_without_a_format_is_read_as_text_unless_its_words_ask_for_json() {
+    let mut options = Options::new("/workspace");
+    options.template = Some(template("claude", None));
+    assert_eq!(options.wire_format(), Format::Text);
+    if let Some(template) = &mut options.template {
+        template.command.extend(["--output-format".to_owned(), "json".to_owned()]);
+    }
+    assert_eq!(options.wire_format(), Format::StreamJson);
+}
+
+#[test]
+fn every_agent_says_how_to_get_it_and_which_versions_were_tested() {
+    for spec in AGENTS {
+        assert!(!spec.install_hint.is_empty() && !spec.tested_versions.is_empty());
+        assert!(!spec.natives.is_empty() && !spec.stop.is_empty() && !spec.identity.is_empty());
+        let listed = |name: &&str| spec.env.contains(name);
+        assert!(spec.home_env.iter().all(|name| listed(&name)), "{}", spec.name);
+    }
+}
