@@ -213,6 +213,6 @@ fn every_agent_says_how_to_get_it_and_which_versions_were_tested() {
         assert!(!spec.install_hint.is_empty() && !spec.tested_versions.is_empty());
         assert!(!spec.natives.is_empty() && !spec.stop.is_empty() && !spec.identity.is_empty());
         let listed = |name: &&str| spec.env.contains(name);
-        assert!(spec.home_env.iter().all(|name| listed(name)), "{}", spec.name);
+        assert!(spec.home_env.iter().all(listed), "{}", spec.name);
     }
 }
