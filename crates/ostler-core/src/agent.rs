@@ -8,8 +8,10 @@
 pub mod claude;
 pub mod codex;
 mod document;
+mod patience;
 #[cfg(test)]
 pub(crate) mod play;
+pub(crate) mod sniff;
 #[cfg(test)]
 mod tests;
 
@@ -291,13 +293,17 @@ pub struct SessionKey(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TurnKey(pub u32);
 
+/// A dialect's own name for a timer it armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TimerKey(pub u32);
+
 /// The only session of a one-shot process.
 pub const ONLY_SESSION: SessionKey = SessionKey(0);
 /// The only turn of a one-shot process.
 pub const ONLY_TURN: TurnKey = TurnKey(0);
 
 /// What happened to the process or was asked of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Input<'a> {
     /// It printed a line. `bytes` has no line end.
     Line {
@@ -313,6 +319,8 @@ pub enum Input<'a> {
         /// Which.
         turn: TurnKey,
     },
+    /// A timer rang.
+    Timer(TimerKey),
     /// The process is gone, and everything it printed has been read.
     Exited(&'a Exit),
 }
@@ -322,6 +330,13 @@ pub enum Input<'a> {
 pub enum Action {
     /// Ends the process by its stop plan.
     Stop,
+    /// Rings once after a while. Arming the same timer again moves it.
+    Arm {
+        /// Which.
+        timer: TimerKey,
+        /// How long from now.
+        after: Duration,
+    },
     /// The agent's id for the session is known.
     Opened {
         /// Which session.

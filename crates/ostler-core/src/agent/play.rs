@@ -105,6 +105,7 @@ pub(crate) fn transcript(actions: &[Action]) -> String {
     for action in actions {
         let line = match action {
             Action::Stop => "stop".to_owned(),
+            Action::Arm { timer, after } => format!("arm {timer:?} {after:?}"),
             Action::Opened { id, .. } => format!("opened {id}"),
             Action::Emit { parent, event, .. } => {
                 let parent = parent.as_ref().map(|id| format!("[{id}] ")).unwrap_or_default();

@@ -174,15 +174,25 @@ fn a_template_gets_the_agents_own_flags_and_session_arguments() {
          --resume 11111111-2222-4333-8444-555555555555 hello there"
     );
     let codex = |format, open| from_template(&codex::SPEC, template("codex", format), open);
+    let safe = "--cd /workspace --model m -c features.unbounded_connection_retries=false \
+                -c shell_environment_policy.ignore_default_excludes=false \
+                -c analytics.enabled=false -c check_for_update_on_startup=false \
+                -c project_root_markers=[] \
+                -c projects={\"/workspace\"={trust_level=\"untrusted\"}}";
     assert_eq!(
         codex(Some(Format::Json), &Open::New),
-        "exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model m \
-         hello there"
+        format!(
+            "exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox {safe} \
+             hello there"
+        )
     );
     assert_eq!(
         codex(None, &resume("codex")),
-        "exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model m \
-         resume 11111111-2222-4333-8444-555555555555 hello there"
+        format!(
+            "exec --color never --skip-git-repo-check \
+             --dangerously-bypass-approvals-and-sandbox {safe} \
+             resume 11111111-2222-4333-8444-555555555555 hello there"
+        )
     );
 }
 
@@ -194,17 +204,6 @@ fn a_template_of_another_program_stays_as_it_is() {
             "hello there"
         );
     }
-}
-
-#[test]
-fn a_template_without_a_format_is_read_as_text_unless_its_words_ask_for_json() {
-    let mut options = Options::new("/workspace");
-    options.template = Some(template("claude", None));
-    assert_eq!(options.wire_format(), Format::Text);
-    if let Some(template) = &mut options.template {
-        template.command.extend(["--output-format".to_owned(), "json".to_owned()]);
-    }
-    assert_eq!(options.wire_format(), Format::StreamJson);
 }
 
 #[test]

@@ -19,16 +19,16 @@ use ostler_core::{
     agent::{AGENTS, AgentSpec},
     registry::Agent as _,
     request::Open,
+    run_dir::RunDir,
     turn::Turn,
 };
-use ostler_sim::{
-    model::{self, Sim},
-    scripted,
-};
-use serde_json::json;
+use ostler_sim::model::{self, Sim};
 
 use super::Exit;
-use crate::{config::Settings, ui::Ui};
+use crate::{
+    config::Settings,
+    ui::{Ui, printable},
+};
 
 /// The prompts, with the word that tells the simulated model what to do. The
 /// first one reads a file, which every agent may do without being asked; the
@@ -80,13 +80,23 @@ impl Cast {
 
 /// Runs the tour.
 pub(crate) async fn run(args: DemoArgs, settings: Settings, ui: &mut Ui) -> Exit {
-    match tour(&args, settings, ui).await {
+    let ended = tokio::select! {
+        exit = tour(&args, settings, ui) => exit,
+        exit = interrupted() => exit,
+    };
+    match ended {
         Ok(exit) => exit,
         Err(error) => {
             ui.notice(&format!("ostler: the demo could not go on: {error}"));
             Exit::Failed
         }
     }
+}
+
+/// Ctrl-C ends the tour like an error would, so that nothing is left behind.
+async fn interrupted() -> io::Result<Exit> {
+    tokio::signal::ctrl_c().await?;
+    Ok(Exit::Cancelled)
 }
 
 async fn tour(args: &DemoArgs, settings: Settings, ui: &mut Ui) -> io::Result<Exit> {
@@ -99,15 +109,15 @@ async fn tour(args: &DemoArgs, settings: Settings, ui: &mut Ui) -> io::Result<Ex
         ui.notice(&format!("ostler: no such agent; valid agents: {}", names.join(", ")));
         return Ok(Exit::Usage);
     }
-    let folder = Folder::create(&settings)?;
-    let sim = Sim::start(model::Options::default()).await?;
     let mut config = HostConfig::from_environment(settings.environment);
-    config.data_dir = folder.path.join("data");
+    let folder = folder(&config)?;
+    let sim = Sim::start(model::Options::default()).await?;
+    config.data_dir = folder.path().join("data");
     let host = Host::new(config);
     ui.line(&format!("A simulated model listens on {}. No key is used.", sim.base_url()))?;
     let mut rows = Vec::new();
     for spec in chosen {
-        let stage = Stage { spec, host: &host, sim: &sim, folder: &folder.path };
+        let stage = Stage { spec, host: &host, sim: &sim, folder: folder.path() };
         let row = stage.play(args.scripted, ui).await?;
         rows.push(row);
     }
@@ -118,26 +128,13 @@ async fn tour(args: &DemoArgs, settings: Settings, ui: &mut Ui) -> io::Result<Ex
     Ok(if failed { Exit::Failed } else { Exit::Answered })
 }
 
-/// A folder for the demo, removed at its end.
-struct Folder {
-    path: PathBuf,
-}
-
-impl Folder {
-    fn create(settings: &Settings) -> io::Result<Self> {
-        let root = HostConfig::from_environment(settings.environment.clone()).run_root;
-        let path = root.join(format!("ostler-demo-{}", std::process::id()));
-        fs::create_dir(&path)?;
-        fs::create_dir(path.join("work"))?;
-        fs::write(path.join("work/notes.txt"), "An ostler looks after the horses of an inn.\n")?;
-        Ok(Self { path })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.path).ok();
-    }
+/// Makes a folder for the demo, removed at its end or by the next Ostler.
+fn folder(host: &HostConfig) -> io::Result<RunDir> {
+    let folder = RunDir::create(&host.run_root)?;
+    fs::create_dir(folder.path().join("work"))?;
+    let notes = folder.path().join("work/notes.txt");
+    fs::write(notes, "An ostler looks after the horses of an inn.\n")?;
+    Ok(folder)
 }
 
 /// One agent's part of the tour.
@@ -207,6 +204,9 @@ impl Stage<'_> {
 
     async fn describe(&self, agent: &CliAgent, cast: Cast) -> String {
         match cast {
+            Cast::Scripted if CliAgent::new(self.spec, self.host.clone()).find().is_ok() => {
+                "scripted: the scripted agent plays it, as asked".to_owned()
+            }
             Cast::Scripted => format!(
                 "scripted: `{}` is not installed, so the scripted agent plays it",
                 self.spec.program
@@ -237,9 +237,12 @@ impl Stage<'_> {
 
     /// Writes an executable file that plays the agent.
     fn stand_in(&self) -> io::Result<PathBuf> {
-        let own = std::env::current_exe()?;
-        let steps = json!([{ "do": "agent", "name": self.spec.name, "pace_ms": 15 }]);
-        let text = scripted::executable(&format!("{} scripted", own.display()), &steps);
+        // Through a shell, because the path of this program may have spaces in it.
+        let own = std::env::current_exe()?.display().to_string().replace('\'', r"'\''");
+        let text = format!(
+            "#!/bin/sh\nexec '{own}' scripted --as {} --pace-ms 15 -- \"$@\"\n",
+            self.spec.name
+        );
         let path = self.folder.join(self.spec.program);
         fs::write(&path, text)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
@@ -264,16 +267,17 @@ async fn watch(
                     ui.write("  ")?;
                     block = Some(id);
                 }
-                ui.write(&text.replace('\n', "\n  "))?;
+                ui.write(&printable(&text).replace('\n', "\n  "))?;
             }
             EventBody::ToolUse { tool, title, .. } => {
                 ui.end_line()?;
-                ui.line(&format!("  → {tool}: {title}"))?;
+                ui.line(&printable(&format!("  → {tool}: {title}")))?;
                 block = None;
             }
             EventBody::ToolResult(result) => {
                 let mark = if result.is_error { "✗" } else { "←" };
-                ui.line(&format!("  {mark} {}", result.output.trim_end().replace('\n', " ⏎ ")))?;
+                let output = result.output.trim_end().replace('\n', " ⏎ ");
+                ui.line(&printable(&format!("  {mark} {output}")))?;
             }
             EventBody::Complete(report) => {
                 ui.end_line()?;

@@ -237,7 +237,7 @@ impl Running {
 
     /// Reads to the end and returns the exit code with all events.
     pub(crate) fn finish(mut self) -> (Option<i32>, Events) {
-        for line in self.lines.by_ref() {
+        for line in &mut self.lines {
             self.seen.push(parse(&line.unwrap()));
         }
         let code = wait(&mut self.child);
@@ -247,6 +247,14 @@ impl Running {
     /// Waits for the end without caring for what was printed.
     pub(crate) fn wait(mut self) -> Option<i32> {
         wait(&mut self.child)
+    }
+}
+
+impl Drop for Running {
+    /// A failed test leaves nothing running: the keeper ends what Ostler started.
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
     }
 }
 
