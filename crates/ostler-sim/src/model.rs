@@ -37,7 +37,7 @@ pub use behaviour::{BEHAVIOURS, Behaviour, HELLO, ONCE, echo, find, huge};
 pub use log::Recorded;
 pub use reply::{Charge, Usage};
 pub use settings::{KEY, Settings, agents, settings};
-pub use wire::{ANTHROPIC_USAGE, RESPONSES_USAGE, charge};
+pub use wire::{ANTHROPIC_USAGE, RESPONSES_USAGE};
 
 use choice::Seen;
 use log::Log;

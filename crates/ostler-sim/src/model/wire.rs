@@ -54,13 +54,13 @@ pub(crate) fn at(path: &str) -> Option<&'static Wire> {
     WIRES.iter().find(|wire| wire.paths.contains(&path))
 }
 
+static WIRES: &[Wire] = &[anthropic::WIRE, responses::WIRE];
+
 /// Returns what one answered call costs, or `None` for a path that is no model call.
-pub fn charge(path: &str) -> Option<Charge> {
+pub(crate) fn charge(path: &str) -> Option<Charge> {
     let bare = path.split_once('?').map_or(path, |(bare, _)| bare);
     at(bare).map(|wire| wire.charge)
 }
-
-static WIRES: &[Wire] = &[anthropic::WIRE, responses::WIRE];
 
 /// Renders one server-sent event.
 fn event(name: &str, data: &Value) -> String {

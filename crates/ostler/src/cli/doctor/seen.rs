@@ -6,7 +6,7 @@ use ostler_core::{
     EventBody, TurnReport,
     event::{Status, Stream, ToolResult},
 };
-use ostler_sim::model::{self, Charge, Recorded};
+use ostler_sim::model::{Charge, Recorded};
 
 /// How much of a line is shown.
 const SHOWN: usize = 200;
@@ -43,11 +43,10 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Returns the call behind a request; `None` when it was no model call.
+    /// Returns the call behind a request; `None` when it was none of a model.
     pub(crate) fn of(request: &Recorded) -> Option<Self> {
-        let charge = model::charge(&request.path)?;
-        let is_answered = request.status == 200;
-        Some(Self { prompt: request.prompt.clone(), charge: is_answered.then_some(charge) })
+        let call = Self { prompt: request.prompt.clone(), charge: request.charge() };
+        (call.prompt.is_some() || call.charge.is_some()).then_some(call)
     }
 }
 
