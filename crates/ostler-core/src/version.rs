@@ -51,11 +51,11 @@ pub(crate) fn cached(data_dir: &Path, program: &Path) -> Option<String> {
     (known.modified == meta.mtime() && known.size == meta.size()).then_some(known.version)
 }
 
-/// Asks the program for its version, unless it is known.
+/// Asks the program for its version, unless it is known. Takes ten seconds at most.
 ///
 /// # Errors
 /// When it cannot be executed at all.
-pub(crate) async fn read(host: &Host, program: PathBuf) -> Result<Health, SpawnError> {
+pub async fn read(host: &Host, program: PathBuf) -> Result<Health, SpawnError> {
     if let Some(version) = cached(host.data_dir(), &program) {
         return Ok(Health { path: program, version: Some(version), warning: None });
     }

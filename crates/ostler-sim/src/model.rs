@@ -35,7 +35,7 @@ use tokio_util::task::TaskTracker;
 
 pub use behaviour::{BEHAVIOURS, Behaviour, HELLO, ONCE, echo, find, huge};
 pub use log::Recorded;
-pub use reply::Usage;
+pub use reply::{Charge, Usage};
 pub use settings::{KEY, Settings, agents, settings};
 pub use wire::{ANTHROPIC_USAGE, RESPONSES_USAGE};
 

@@ -133,3 +133,27 @@ pub struct Usage {
     /// The part of `output` that is reasoning; Anthropic does not report it.
     pub reasoning: u64,
 }
+
+impl Usage {
+    /// Counts as providers do that report cached tokens beside the input.
+    pub(crate) const fn with_cache_apart(self) -> Charge {
+        let input = self.input + self.cache_write + self.cache_read;
+        Charge { input, cached: self.cache_read, output: self.output }
+    }
+
+    /// Counts as providers do that report cached tokens as a part of the input.
+    pub(crate) const fn with_cache_within(self) -> Charge {
+        Charge { input: self.input, cached: self.cache_read, output: self.output }
+    }
+}
+
+/// What one call costs, counted the same way for every provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// The whole prompt, cached or not.
+    pub input: u64,
+    /// The part of the prompt that was read from a cache.
+    pub cached: u64,
+    /// The answer, reasoning included.
+    pub output: u64,
+}

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::conversation::{Conversation, Incoming};
 use super::pace::Piece;
-use super::reply::{Answer, Refusal};
+use super::reply::{Answer, Charge, Refusal};
 
 pub use anthropic::USAGE as ANTHROPIC_USAGE;
 pub use responses::USAGE as RESPONSES_USAGE;
@@ -22,6 +22,8 @@ pub(crate) struct Wire {
     pub(crate) paths: &'static [&'static str],
     /// The response header in which the provider names the request.
     pub(crate) request_id_header: &'static str,
+    /// What one call costs.
+    pub(crate) charge: Charge,
     pub(crate) read: fn(Incoming<'_>) -> Conversation,
     pub(crate) plain: fn(&Answer, Exchange<'_>) -> Value,
     pub(crate) stream: fn(&Answer, Exchange<'_>) -> Vec<Piece>,
@@ -53,6 +55,12 @@ pub(crate) fn at(path: &str) -> Option<&'static Wire> {
 }
 
 static WIRES: &[Wire] = &[anthropic::WIRE, responses::WIRE];
+
+/// Returns what one answered call costs, or `None` for a path that is no model call.
+pub(crate) fn charge(path: &str) -> Option<Charge> {
+    let bare = path.split_once('?').map_or(path, |(bare, _)| bare);
+    at(bare).map(|wire| wire.charge)
+}
 
 /// Renders one server-sent event.
 fn event(name: &str, data: &Value) -> String {

@@ -9,33 +9,29 @@
 use std::{
     fs, io,
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
 use clap::Args;
 use ostler_core::{
-    CliAgent, Event, EventBody, Host, HostConfig, Memo, TurnReport, TurnRequest,
+    CliAgent, Event, EventBody, Memo, TurnReport, TurnRequest,
     agent::{AGENTS, AgentSpec},
     registry::Agent as _,
-    request::Open,
-    run_dir::RunDir,
     turn::Turn,
 };
-use ostler_sim::model::{self, Sim};
 
-use super::Exit;
+use super::{
+    Exit,
+    rehearsal::{self, Stage},
+};
 use crate::{
     config::Settings,
     ui::{Ui, printable},
 };
 
-/// The prompts, with the word that tells the simulated model what to do. The
-/// first one reads a file, which every agent may do without being asked; the
-/// scripted agent only pretends to use a tool.
-const FIRST: &str = "What does notes.txt say? sim:read=notes.txt";
-const FIRST_SCRIPTED: &str = "Use a tool, please. sim:tool";
-const SECOND: &str = "How many prompts have I sent you so far? sim:history";
+/// What is asked first of the scripted agent, which only pretends to use a tool.
+const READ_SCRIPTED: &str = "Use a tool, please. sim:tool";
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
@@ -109,45 +105,27 @@ async fn tour(args: &DemoArgs, settings: Settings, ui: &mut Ui) -> io::Result<Ex
         ui.notice(&format!("ostler: no such agent; valid agents: {}", names.join(", ")));
         return Ok(Exit::Usage);
     }
-    let mut config = HostConfig::from_environment(settings.environment);
-    let folder = folder(&config)?;
-    let sim = Sim::start(model::Options::default()).await?;
-    config.data_dir = folder.path().join("data");
-    let host = Host::new(config);
-    ui.line(&format!("A simulated model listens on {}. No key is used.", sim.base_url()))?;
+    let stage = Stage::set(&settings.environment).await?;
+    ui.line(&format!("A simulated model listens on {}. No key is used.", stage.sim.base_url()))?;
     let mut rows = Vec::new();
     for spec in chosen {
-        let stage = Stage { spec, host: &host, sim: &sim, folder: folder.path() };
-        let row = stage.play(args.scripted, ui).await?;
-        rows.push(row);
+        rows.push(Part { spec, stage: &stage }.play(args.scripted, ui).await?);
     }
     ui.line(&table(&rows))?;
-    host.shutdown(Duration::from_secs(10)).await;
-    sim.stop().await;
+    stage.clear().await;
     let failed = rows.iter().any(|row| row.failure.is_some());
     Ok(if failed { Exit::Failed } else { Exit::Answered })
 }
 
-/// Makes a folder for the demo, removed at its end or by the next Ostler.
-fn folder(host: &HostConfig) -> io::Result<RunDir> {
-    let folder = RunDir::create(&host.run_root)?;
-    fs::create_dir(folder.path().join("work"))?;
-    let notes = folder.path().join("work/notes.txt");
-    fs::write(notes, "An ostler looks after the horses of an inn.\n")?;
-    Ok(folder)
-}
-
 /// One agent's part of the tour.
-struct Stage<'a> {
+struct Part<'a> {
     spec: &'static AgentSpec,
-    host: &'a Host,
-    sim: &'a Sim,
-    folder: &'a Path,
+    stage: &'a Stage,
 }
 
-impl Stage<'_> {
+impl Part<'_> {
     async fn play(&self, scripted: bool, ui: &mut Ui) -> io::Result<Row> {
-        let real = CliAgent::new(self.spec, self.host.clone());
+        let real = CliAgent::new(self.spec, self.stage.host.clone());
         let (agent, cast) = if !scripted && real.find().is_ok() {
             (real, Cast::Real)
         } else {
@@ -164,14 +142,14 @@ impl Stage<'_> {
         };
         let mut memo: Option<Memo> = None;
         let first = match cast {
-            Cast::Real => FIRST,
-            Cast::Scripted => FIRST_SCRIPTED,
+            Cast::Real => rehearsal::READ,
+            Cast::Scripted => READ_SCRIPTED,
         };
-        for prompt in [first, SECOND] {
+        for prompt in [first, rehearsal::REMEMBER] {
             ui.line(&format!("  > {prompt}"))?;
             let mut request = self.request(prompt, cast);
             if let Some(memo) = memo.take() {
-                request.open = Open::Resume(Box::new(memo));
+                request = request.resume(memo);
             }
             let began = Instant::now();
             let turn = match agent.start(request).await {
@@ -204,7 +182,7 @@ impl Stage<'_> {
 
     async fn describe(&self, agent: &CliAgent, cast: Cast) -> String {
         match cast {
-            Cast::Scripted if CliAgent::new(self.spec, self.host.clone()).find().is_ok() => {
+            Cast::Scripted if CliAgent::new(self.spec, self.stage.host.clone()).find().is_ok() => {
                 "scripted: the scripted agent plays it, as asked".to_owned()
             }
             Cast::Scripted => format!(
@@ -222,17 +200,11 @@ impl Stage<'_> {
     }
 
     fn request(&self, prompt: &str, cast: Cast) -> TurnRequest {
-        let mut request = TurnRequest::new(prompt, self.folder.join("work"));
-        request.timeout = Duration::from_secs(120);
-        request.options.home = Some(self.host.isolated_home(self.spec.name));
-        if cast == Cast::Real
-            && let Some(settings) = model::settings(self.spec.name, &self.sim.base_url())
-        {
-            let set = settings.environment.into_iter();
-            request.options.env = set.map(|(name, value)| (name.to_owned(), Some(value))).collect();
-            request.options.extra_args = settings.arguments;
-        }
-        request
+        let real = match cast {
+            Cast::Real => self.stage.model_request(self.spec, prompt),
+            Cast::Scripted => None,
+        };
+        real.unwrap_or_else(|| self.stage.request(self.spec, prompt))
     }
 
     /// Writes an executable file that plays the agent.
@@ -243,7 +215,7 @@ impl Stage<'_> {
             "#!/bin/sh\nexec '{own}' scripted --as {} --pace-ms 15 -- \"$@\"\n",
             self.spec.name
         );
-        let path = self.folder.join(self.spec.program);
+        let path = self.stage.folder().join(self.spec.program);
         fs::write(&path, text)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         Ok(path)

@@ -363,7 +363,7 @@ fn exit_of(report: &TurnReport) -> Exit {
 }
 
 /// Reads `90s`, `10m`, `1h30m`, `500ms`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed = match text.parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         Err(_) => text

@@ -77,6 +77,15 @@ impl Place {
         path
     }
 
+    /// Writes an executable file into the place's folder of programs.
+    pub(crate) fn program(&self, name: &str, text: &str) -> PathBuf {
+        fs::create_dir_all(self.path("bin")).unwrap();
+        let path = self.path("bin").join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
     /// Returns whether no turn left its private folder behind.
     pub(crate) fn is_swept(&self) -> bool {
         let count = |path: &Path| fs::read_dir(path).map_or(0, Iterator::count);

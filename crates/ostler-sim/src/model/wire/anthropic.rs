@@ -14,6 +14,7 @@ pub const USAGE: Usage =
 pub(super) const WIRE: Wire = Wire {
     paths: &["/v1/messages", "/messages"],
     request_id_header: "request-id",
+    charge: USAGE.with_cache_apart(),
     read,
     plain,
     stream,

@@ -16,6 +16,7 @@ pub const USAGE: Usage =
 pub(super) const WIRE: Wire = Wire {
     paths: &["/v1/responses", "/responses"],
     request_id_header: "x-request-id",
+    charge: USAGE.with_cache_within(),
     read,
     plain,
     stream,
