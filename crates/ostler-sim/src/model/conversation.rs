@@ -13,6 +13,8 @@ use serde_json::Value;
 /// A request as a wire hands it to [`Conversation`]'s readers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Incoming<'a> {
+    /// The path without its query.
+    pub(crate) path: &'a str,
     pub(crate) headers: &'a BTreeMap<String, String>,
     pub(crate) body: &'a Value,
 }
@@ -24,11 +26,47 @@ pub(crate) struct Conversation {
     pub(crate) session: String,
     pub(crate) model: String,
     pub(crate) stream: bool,
+    /// Whether a stream shall end with what it used; see [`super::wire::Exchange`].
+    pub(crate) include_usage: bool,
     /// System and developer instructions, block by block.
     pub(crate) system: Vec<String>,
     pub(crate) entries: Vec<Entry>,
-    /// Names of the tools that the CLI offers.
-    pub(crate) tools: Vec<String>,
+    /// The tools that the CLI offers.
+    pub(crate) tools: Vec<Tool>,
+    /// Set when the CLI asks for itself and not for the user.
+    pub(crate) aside: Option<Aside>,
+}
+
+/// A tool on offer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tool {
+    pub(crate) name: String,
+    /// The names of its parameters; empty when the offer does not tell.
+    pub(crate) parameters: Vec<String>,
+}
+
+impl Tool {
+    /// Reads an offer whose field `schema` describes the parameters.
+    pub(crate) fn read(offer: &Value, schema: &str) -> Self {
+        let properties = offer.get(schema).and_then(|schema| schema.get("properties"));
+        Self {
+            name: offer.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            parameters: properties
+                .and_then(Value::as_object)
+                .map(|properties| properties.keys().cloned().collect())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// A request that a CLI makes beside the turn. It gets an answer whatever the
+/// prompt says, so that a word always meets the turn itself.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Aside {
+    /// The answer must be JSON that fits this schema.
+    Schema(Value),
+    /// A title for the conversation.
+    Title,
 }
 
 /// One text or tool result of the history, oldest first. What the model itself

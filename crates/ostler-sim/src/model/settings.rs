@@ -1,6 +1,8 @@
 //! What each CLI needs to be told to reach the simulated model.
 
-/// Environment variables and arguments for one CLI.
+use serde_json::{Value, json};
+
+/// Environment, arguments and files for one CLI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The agent that these settings are for.
@@ -9,6 +11,11 @@ pub struct Settings {
     pub environment: Vec<(&'static str, String)>,
     /// Arguments to put after the CLI's subcommand, before the prompt.
     pub arguments: Vec<String>,
+    /// The model to ask for, where the settings do not name it already.
+    pub model: Option<&'static str>,
+    /// Files to write before the CLI starts: the path below its home, and the
+    /// content.
+    pub files: Vec<(&'static str, String)>,
 }
 
 /// The made-up key; any key without `wrong` in it would do.
@@ -22,6 +29,12 @@ pub fn settings(agent: &str, base_url: &str) -> Option<Settings> {
         agent: row.agent,
         environment: row.environment.iter().map(|(name, value)| (*name, fill(value))).collect(),
         arguments: row.arguments.iter().map(|argument| fill(argument)).collect(),
+        model: row.model,
+        files: row
+            .files
+            .iter()
+            .map(|(path, content)| (*path, format!("{:#}\n", content(base_url))))
+            .collect(),
     })
 }
 
@@ -36,6 +49,8 @@ struct Row {
     agent: &'static str,
     environment: &'static [(&'static str, &'static str)],
     arguments: &'static [&'static str],
+    model: Option<&'static str>,
+    files: &'static [(&'static str, fn(&str) -> Value)],
 }
 
 const ROWS: &[Row] = &[
@@ -49,6 +64,8 @@ const ROWS: &[Row] = &[
             ("DISABLE_AUTOUPDATER", "1"),
         ],
         arguments: &[],
+        model: None,
+        files: &[],
     },
     Row {
         agent: "codex",
@@ -77,8 +94,86 @@ const ROWS: &[Row] = &[
             "-c",
             "analytics.enabled=false",
         ],
+        model: None,
+        files: &[],
+    },
+    Row {
+        agent: "gemini",
+        environment: &[("GOOGLE_GEMINI_BASE_URL", BASE_URL), ("GEMINI_API_KEY", KEY)],
+        arguments: &[],
+        // Without a name it asks a smaller model first which one to take.
+        model: Some("gemini-2.5-flash"),
+        files: &[],
+    },
+    Row {
+        agent: "opencode",
+        environment: &[
+            // Each of these would reach for the network.
+            ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+            ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+            ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
+        ],
+        arguments: &[],
+        model: Some("ostler_sim/sim-1"),
+        // The variables that hold a configuration are left to whoever starts
+        // the CLI: it adds them to this file.
+        files: &[(".config/opencode/opencode.json", opencode)],
+    },
+    Row {
+        agent: "pi",
+        environment: &[("PI_OFFLINE", "1"), ("PI_SKIP_VERSION_CHECK", "1"), ("PI_TELEMETRY", "0")],
+        arguments: &[],
+        model: Some("ostler_sim/sim-1"),
+        files: &[(".pi/agent/models.json", pi)],
     },
 ];
+
+/// A provider of our own and no other, because without one it would turn to a
+/// hosted model.
+fn opencode(base_url: &str) -> Value {
+    json!({
+        "model": "ostler_sim/sim-1",
+        "small_model": "ostler_sim/sim-1",
+        "enabled_providers": ["ostler_sim"],
+        "share": "disabled",
+        "autoupdate": false,
+        "provider": {
+            "ostler_sim": {
+                "npm": "@ai-sdk/openai-compatible",
+                "options": { "baseURL": format!("{base_url}/v1"), "apiKey": KEY },
+                "models": {
+                    "sim-1": {
+                        "limit": { "context": 200_000, "output": 8192 },
+                        "cost": { "input": 3, "output": 15, "cache_read": 0.3 },
+                        "reasoning": true,
+                        "tool_call": true,
+                    },
+                },
+            },
+        },
+    })
+}
+
+fn pi(base_url: &str) -> Value {
+    json!({
+        "providers": {
+            "ostler_sim": {
+                "baseUrl": format!("{base_url}/v1"),
+                "api": "openai-completions",
+                "apiKey": KEY,
+                "models": [{
+                    "id": "sim-1",
+                    "reasoning": true,
+                    "input": ["text"],
+                    "contextWindow": 200_000,
+                    "maxTokens": 8192,
+                    "cost": { "input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75 },
+                }],
+            },
+        },
+    })
+}
 
 #[cfg(test)]
 mod tests {
@@ -89,9 +184,11 @@ mod tests {
         for agent in agents() {
             let settings = settings(agent, "http://127.0.0.1:9").expect("a row");
             let values = settings.environment.iter().map(|(_, value)| value);
-            let texts: Vec<&String> = values.chain(&settings.arguments).collect();
+            let contents = settings.files.iter().map(|(_, content)| content);
+            let texts: Vec<&String> = values.chain(&settings.arguments).chain(contents).collect();
             assert!(texts.iter().any(|text| text.contains("http://127.0.0.1:9")), "{agent}");
             assert!(texts.iter().all(|text| !text.contains(BASE_URL)), "{agent}");
+            assert!(texts.iter().any(|text| text.contains(KEY)), "{agent}");
         }
         assert_eq!(settings("nobody", "http://127.0.0.1:9"), None);
     }
