@@ -55,6 +55,8 @@ impl Seen {
     fn first_time(&mut self, conversation: &Conversation) -> bool {
         let mut hasher = DefaultHasher::new();
         conversation.session.hash(&mut hasher);
+        // Not every CLI names its conversation.
+        conversation.working_directory().hash(&mut hasher);
         conversation.prompts().len().hash(&mut hasher);
         conversation.newest_prompt().hash(&mut hasher);
         let prompt = hasher.finish();

@@ -133,7 +133,13 @@ fn is_added(text: &str) -> bool {
 
 /// Where the CLIs name the working directory: the text before and after it.
 const WORKING_DIRECTORY: &[(&str, &str)] =
-    &[("Primary working directory: ", "\n"), ("<cwd>", "</cwd>")];
+    // Claude; Codex and Pi; OpenCode; Gemini.
+    &[
+        ("Primary working directory: ", "\n"),
+        ("<cwd>", "</cwd>"),
+        ("\n  Working directory: ", "\n"),
+        ("**Workspace Directories:**\n  - ", "\n"),
+    ];
 
 /// How texts begin and end that a CLI adds under the user's role.
 const ADDED: &[(&str, &str)] = &[
@@ -157,6 +163,12 @@ const ADDED: &[(&str, &str)] = &[
     ("<turn_aborted>", "</turn_aborted>"),
     ("<user_shell_command>", "</user_shell_command>"),
     ("<subagent_notification>", "</subagent_notification>"),
+    // Gemini: the environment and project instructions.
+    ("<session_context>", "</session_context>"),
+    // Gemini: asks the model to go on after an empty answer or a loop.
+    ("[System: You ", "]"),
+    ("System: Potential loop detected.", ""),
+    ("Please continue.", "Please continue."),
 ];
 
 #[cfg(test)]
@@ -202,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_working_directory_is_read_from_either_cli() {
+    fn the_working_directory_is_read_from_every_cli() {
         let codex = conversation(vec![user(
             "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>",
         )]);
@@ -212,5 +224,13 @@ mod tests {
             ..Conversation::default()
         };
         assert_eq!(claude.working_directory(), Some("/w x"));
+        for (system, directory) in [
+            ("<env>\n  Working directory: /w x\n  Workspace root folder: /\n</env>", "/w x"),
+            ("rules\n\n<cwd>\n/w\n</cwd>", "/w"),
+            ("<session_context>\n- **Workspace Directories:**\n  - /w\n- **Dir", "/w"),
+        ] {
+            let talk = Conversation { system: vec![system.to_owned()], ..Conversation::default() };
+            assert_eq!(talk.working_directory(), Some(directory));
+        }
     }
 }

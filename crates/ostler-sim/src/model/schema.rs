@@ -33,7 +33,8 @@ fn fill(schema: &Value, root: &Value, depth: usize) -> Value {
         "object" => object(schema, root, depth),
         "array" => array(schema, root, depth),
         "string" => text(schema),
-        "integer" | "number" => schema.get("minimum").cloned().unwrap_or(json!(0)),
+        // Where a bound is said in words only, it is more often one than nought.
+        "integer" | "number" => schema.get("minimum").cloned().unwrap_or(json!(1)),
         "boolean" => Value::Bool(false),
         _ => Value::Null,
     }
@@ -96,17 +97,18 @@ mod tests {
             "properties": {
                 "reasoning": { "type": "string", "description": "why" },
                 "model_choice": { "type": "string", "enum": ["flash", "pro"] },
-                "score": { "type": "integer", "minimum": 1, "maximum": 100 },
+                "score": { "type": "integer", "minimum": 5 },
+                "rank": { "type": "INTEGER", "description": "1-100" },
                 "note": { "type": "string" },
                 "tags": { "type": "ARRAY", "minItems": 2, "items": { "$ref": "#/$defs/tag" } },
             },
             "$defs": { "tag": { "anyOf": [{ "type": "boolean" }, { "type": "null" }] } },
-            "required": ["reasoning", "model_choice", "score", "tags"],
+            "required": ["reasoning", "model_choice", "score", "rank", "tags"],
         });
         assert_eq!(
             example(&schema),
             json!({
-                "reasoning": "simulated", "model_choice": "flash", "score": 1,
+                "reasoning": "simulated", "model_choice": "flash", "score": 5, "rank": 1,
                 "tags": [false, false],
             })
         );

@@ -128,7 +128,7 @@ const SHELLS: &[Shell] = &[
     // two minutes.
     Shell {
         tool: "bash",
-        takes: "description",
+        takes: "workdir",
         input: |command| {
             ToolInput::Json(json!({
                 "command": command, "description": DESCRIPTION, "timeout": 600_000,

@@ -53,6 +53,9 @@ fn read(incoming: Incoming<'_>) -> Conversation {
             _ => {}
         }
     }
+    if conversation.system.iter().any(|text| text.starts_with(TITLE_MAKER)) {
+        conversation.aside = Some(Aside::Title);
+    }
     conversation
 }
 
@@ -228,6 +231,8 @@ fn id(exchange: Exchange<'_>) -> String {
     format!("chatcmpl-sim{:06}", exchange.number)
 }
 
+/// How OpenCode's request for a title begins.
+const TITLE_MAKER: &str = "You are a title generator.";
 /// Where CLIs name the conversation.
 const SESSION_HEADERS: &[&str] = &["x-session-id", "session-id", "x-session-affinity"];
 const DONE: &str = "data: [DONE]\n\n";

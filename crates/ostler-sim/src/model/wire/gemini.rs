@@ -61,10 +61,26 @@ fn read(incoming: Incoming<'_>) -> Conversation {
     for content in list_at(body, "contents") {
         // The role of the only message may be left out.
         if matches!(text_at(content, "role"), "user" | "function" | "") {
-            conversation.entries.extend(list_at(content, "parts").iter().filter_map(entry));
+            conversation.entries.extend(entries(list_at(content, "parts")));
         }
     }
     conversation
+}
+
+/// Gemini CLI puts the content of files that a prompt refers to (`@notes.txt`)
+/// between two marks behind it; nobody typed that.
+fn entries(parts: &[Value]) -> Vec<Entry> {
+    let mut is_file = false;
+    let mut entries = Vec::new();
+    for entry in parts.iter().filter_map(entry) {
+        match &entry {
+            Entry::User(text) if text.trim() == FILES_BEGIN => is_file = true,
+            Entry::User(text) if text.trim() == FILES_END => is_file = false,
+            Entry::User(_) if is_file => {}
+            Entry::User(_) | Entry::ToolResult(_) => entries.push(entry),
+        }
+    }
+    entries
 }
 
 fn entry(part: &Value) -> Option<Entry> {
@@ -80,8 +96,16 @@ fn parts_texts(content: &Value) -> Vec<String> {
     list_at(content, "parts").iter().map(|part| text_at(part, "text").to_owned()).collect()
 }
 
+/// Nothing comes of an answer that the filter stops.
+fn said(answer: &Answer) -> &[Block] {
+    match answer.stop {
+        Stop::Filter => &[],
+        Stop::End | Stop::Length | Stop::Refusal => &answer.blocks,
+    }
+}
+
 fn plain(answer: &Answer, exchange: Exchange<'_>) -> Value {
-    let parts = answer.blocks.iter().map(|block| match block {
+    let parts = said(answer).iter().map(|block| match block {
         Block::Thinking(text) => thought(text),
         Block::Text(text) => json!({ "text": text }),
         Block::Tool(call) => function_call(call),
@@ -91,7 +115,7 @@ fn plain(answer: &Answer, exchange: Exchange<'_>) -> Value {
 
 fn stream(answer: &Answer, exchange: Exchange<'_>) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    for block in &answer.blocks {
+    for block in said(answer) {
         let parts: Vec<Value> = match block {
             Block::Thinking(text) => chunks(text).into_iter().map(thought).collect(),
             Block::Text(text) => {
@@ -163,4 +187,6 @@ fn usage() -> Value {
 
 const PLAIN_METHOD: &str = "generateContent";
 const STREAM_METHOD: &str = "streamGenerateContent";
+const FILES_BEGIN: &str = "--- Content from referenced files ---";
+const FILES_END: &str = "--- End of content ---";
 const SIGNATURE: &str = "c2ltdWxhdGVk";

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::model::reply::Refusal;
-use crate::model::wire::{Exchange, Refused, data};
+use crate::model::wire::{Exchange, Refused, set};
 
+/// The error stands in the stream as it is, not as an event.
 pub(super) fn stream_error(_: Exchange<'_>) -> String {
-    data(&error(503, "UNAVAILABLE", OVERLOADED, Vec::new()))
+    error(503, "UNAVAILABLE", OVERLOADED, Vec::new()).to_string()
 }
 
 pub(crate) fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
@@ -117,7 +118,7 @@ fn details(refusal: Refusal, model: &str) -> Vec<Value> {
 fn error(status: u16, kind: &str, message: &str, details: Vec<Value>) -> Value {
     let mut error = json!({ "code": status, "message": message, "status": kind });
     if !details.is_empty() {
-        super::set(&mut error, "details", Value::Array(details));
+        set(&mut error, "details", Value::Array(details));
     }
     json!({ "error": error })
 }
