@@ -50,8 +50,11 @@ struct Row {
     environment: &'static [(&'static str, &'static str)],
     arguments: &'static [&'static str],
     model: Option<&'static str>,
-    files: &'static [(&'static str, fn(&str) -> Value)],
+    files: &'static [File],
 }
+
+/// A path below the CLI's home, and what stands there for a base URL.
+type File = (&'static str, fn(&str) -> Value);
 
 const ROWS: &[Row] = &[
     Row {
