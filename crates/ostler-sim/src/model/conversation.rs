@@ -169,6 +169,15 @@ const ADDED: &[(&str, &str)] = &[
     ("[System: You ", "]"),
     ("System: Potential loop detected.", ""),
     ("Please continue.", "Please continue."),
+    // OpenCode: what stands for history that was summed up, and what follows it.
+    ("What did we do so far?", "What did we do so far?"),
+    ("Continue if you have next steps, or stop and ask", ""),
+    ("The previous request exceeded the provider's size limit", ""),
+    ("Summarize the task tool output above", ""),
+    ("The following tool was executed by the user", "executed by the user"),
+    // Pi: the same.
+    ("The conversation history before this point was compacted", "</summary>"),
+    ("The following is a summary of a branch", "</summary>"),
 ];
 
 #[cfg(test)]

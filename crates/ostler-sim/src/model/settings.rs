@@ -1,5 +1,8 @@
 //! What each CLI needs to be told to reach the simulated model.
 
+use std::path::Path;
+use std::{fs, io};
+
 use serde_json::{Value, json};
 
 /// Environment, arguments and files for one CLI.
@@ -16,6 +19,30 @@ pub struct Settings {
     /// Files to write before the CLI starts: the path below its home, and the
     /// content.
     pub files: Vec<(&'static str, String)>,
+}
+
+impl Settings {
+    /// Returns the same settings with another key in the place of [`KEY`].
+    #[must_use]
+    pub fn with_key(mut self, key: &str) -> Self {
+        let values = self.environment.iter_mut().map(|(_, value)| value);
+        for text in values.chain(self.files.iter_mut().map(|(_, content)| content)) {
+            *text = text.replace(KEY, key);
+        }
+        self
+    }
+
+    /// Writes the files below the home of the CLI, over what was there.
+    pub fn write_files(&self, home: &Path) -> io::Result<()> {
+        for (path, content) in &self.files {
+            let path = home.join(path);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(path, content)?;
+        }
+        Ok(())
+    }
 }
 
 /// The made-up key; any key without `wrong` in it would do.
@@ -194,5 +221,29 @@ mod tests {
             assert!(texts.iter().any(|text| text.contains(KEY)), "{agent}");
         }
         assert_eq!(settings("nobody", "http://127.0.0.1:9"), None);
+    }
+
+    #[test]
+    fn another_key_stands_everywhere_where_the_first_stood() {
+        for agent in agents() {
+            let settings = settings(agent, "http://127.0.0.1:9").expect("a row").with_key("other");
+            let text = format!("{settings:?}");
+            assert!(text.contains("other") && !text.contains(KEY), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_are_written_below_the_home_and_replaced() {
+        let home = tempfile::tempdir().expect("a folder");
+        let read = || {
+            let text = fs::read_to_string(home.path().join(".pi/agent/models.json")).expect("it");
+            serde_json::from_str::<Value>(&text).expect("JSON")
+        };
+        for port in [9, 10] {
+            let base_url = format!("http://127.0.0.1:{port}");
+            let settings = settings("pi", &base_url).expect("a row");
+            settings.write_files(home.path()).expect("written");
+            assert_eq!(read()["providers"]["ostler_sim"]["baseUrl"], format!("{base_url}/v1"));
+        }
     }
 }

@@ -252,7 +252,37 @@ mod tests {
         let read = |names| call(&offered(names), Task::Read("a.txt")).expect("a call");
         assert_eq!(read(&["Bash", "Read"]).input, ToolInput::Json(json!({ "file_path": "a.txt" })));
         assert_eq!(read(&["exec_command"]).name, "exec_command");
+        assert_eq!(read(&["bash", "grep"]).name, "bash");
         assert_eq!(call(&offered(&["Grep"]), Task::Read("a.txt")), None);
+    }
+
+    #[test]
+    fn tools_of_the_same_name_are_told_apart_by_a_parameter() {
+        let offer = |name: &str, parameters: &[&str]| Tool {
+            name: name.to_owned(),
+            parameters: parameters.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let opencode = [
+            offer("bash", &["command", "timeout", "workdir"]),
+            offer("read", &["filePath", "limit"]),
+            offer("write", &["content", "filePath"]),
+        ];
+        let pi = [
+            offer("bash", &["command", "timeout"]),
+            offer("read", &["limit", "path"]),
+            offer("write", &["content", "path"]),
+        ];
+        let json = |offered: &[Tool], task| match call(offered, task).expect("a call").input {
+            ToolInput::Json(value) => value,
+            ToolInput::Text(text) => panic!("no JSON: {text}"),
+        };
+        assert_eq!(json(&opencode, Task::Shell("ls"))["timeout"], 600_000);
+        assert_eq!(json(&pi, Task::Shell("ls")), json!({ "command": "ls" }));
+        assert_eq!(json(&opencode, Task::Read("/a")), json!({ "filePath": "/a" }));
+        assert_eq!(json(&pi, Task::Read("/a")), json!({ "path": "/a" }));
+        let write = Task::Write { path: "/a", content: "x" };
+        assert_eq!(json(&opencode, write), json!({ "filePath": "/a", "content": "x" }));
+        assert_eq!(json(&pi, write), json!({ "path": "/a", "content": "x" }));
     }
 
     #[test]

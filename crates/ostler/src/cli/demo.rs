@@ -172,7 +172,7 @@ impl Stage<'_> {
         };
         for prompt in [first, SECOND] {
             ui.line(&format!("  > {prompt}"))?;
-            let mut request = self.request(prompt, cast);
+            let mut request = self.request(prompt, cast)?;
             if let Some(memo) = memo.take() {
                 request.open = Open::Resume(Box::new(memo));
             }
@@ -221,18 +221,21 @@ impl Stage<'_> {
         }
     }
 
-    fn request(&self, prompt: &str, cast: Cast) -> TurnRequest {
+    fn request(&self, prompt: &str, cast: Cast) -> io::Result<TurnRequest> {
         let mut request = TurnRequest::new(prompt, self.folder.join("work"));
         request.timeout = Duration::from_secs(120);
-        request.options.home = Some(self.host.isolated_home(self.spec.name));
+        let home = self.host.isolated_home(self.spec.name);
         if cast == Cast::Real
             && let Some(settings) = model::settings(self.spec.name, &self.sim.base_url())
         {
+            settings.write_files(&home)?;
+            request.options.model = settings.model.map(str::to_owned);
             let set = settings.environment.into_iter();
             request.options.env = set.map(|(name, value)| (name.to_owned(), Some(value))).collect();
             request.options.extra_args = settings.arguments;
         }
-        request
+        request.options.home = Some(home);
+        Ok(request)
     }
 
     /// Writes an executable file that plays the agent.

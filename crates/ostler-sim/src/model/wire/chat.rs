@@ -53,10 +53,27 @@ fn read(incoming: Incoming<'_>) -> Conversation {
             _ => {}
         }
     }
-    if conversation.system.iter().any(|text| text.starts_with(TITLE_MAKER)) {
+    let asks_for = |task: &str| conversation.system.iter().any(|text| text.starts_with(task));
+    if asks_for(TITLE_MAKER) {
         conversation.aside = Some(Aside::Title);
+    } else if asks_for(SUMMARISER) {
+        for entry in &mut conversation.entries {
+            if let Entry::User(text) = entry
+                && let Some(prompt) = newest_quoted(text)
+            {
+                *entry = Entry::User(prompt.to_owned());
+            }
+        }
     }
     conversation
+}
+
+/// Returns the newest prompt of a conversation that stands in one text. What it
+/// asks for goes for its summary too, so that a context that is too long does
+/// not become short enough and too long again without end.
+fn newest_quoted(text: &str) -> Option<&str> {
+    let (_, rest) = text.rsplit_once("[User]: ")?;
+    Some(rest.split_once("\n</conversation>").map_or(rest, |(prompt, _)| prompt))
 }
 
 fn plain(answer: &Answer, exchange: Exchange<'_>) -> Value {
@@ -231,6 +248,8 @@ fn id(exchange: Exchange<'_>) -> String {
     format!("chatcmpl-sim{:06}", exchange.number)
 }
 
+/// How OpenCode's and Pi's requests for a summary begin.
+const SUMMARISER: &str = "You are a context summarization ";
 /// How OpenCode's request for a title begins.
 const TITLE_MAKER: &str = "You are a title generator.";
 /// Where CLIs name the conversation.
