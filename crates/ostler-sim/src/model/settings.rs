@@ -163,6 +163,8 @@ const ROWS: &[Row] = &[
 /// hosted model.
 fn opencode(base_url: &str) -> Value {
     json!({
+        // Without this the CLI would write it into the file.
+        "$schema": "https://opencode.ai/config.json",
         "model": "ostler_sim/sim-1",
         "small_model": "ostler_sim/sim-1",
         "enabled_providers": ["ostler_sim"],

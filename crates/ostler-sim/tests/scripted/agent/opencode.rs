@@ -10,8 +10,8 @@ fn outline(lines: &[Value]) -> Vec<&str> {
 }
 
 fn text(lines: &[Value]) -> &str {
-    let texts = lines.iter().filter(|line| line["type"] == "text");
-    texts.last().unwrap()["part"]["text"].as_str().unwrap()
+    let last = lines.iter().rfind(|line| line["type"] == "text").unwrap();
+    last.pointer("/part/text").and_then(Value::as_str).unwrap()
 }
 
 #[test]

@@ -22,9 +22,11 @@ fn outline(lines: &[Value]) -> String {
 }
 
 fn answer(lines: &[Value]) -> &str {
-    let ends = lines.iter().filter(|line| line["type"] == "message_end");
-    let last = ends.filter(|line| line["message"]["role"] == "assistant").last().unwrap();
-    last["message"]["content"][0]["text"].as_str().unwrap()
+    let is_assistants = |line: &&Value| {
+        line["type"] == "message_end" && line.pointer("/message/role") == Some(&json!("assistant"))
+    };
+    let last = lines.iter().rfind(is_assistants).unwrap();
+    last.pointer("/message/content/0/text").and_then(Value::as_str).unwrap()
 }
 
 #[test]
