@@ -23,7 +23,7 @@ pub struct Recorded {
     pub path: String,
     /// The headers that tests care about, in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The key, whichever header held it.
+    /// The key, whichever header held it, or the address.
     pub key: Option<String>,
     /// The parsed body; a text when it was not JSON, null when it was empty.
     pub body: Value,
@@ -99,6 +99,10 @@ pub(crate) const KEPT_HEADERS: &[&str] = &[
     "user-agent",
     "x-api-key",
     "x-claude-code-session-id",
+    "x-goog-api-client",
+    "x-goog-api-key",
+    "x-session-affinity",
+    "x-session-id",
 ];
 
 const MAX_REQUESTS: usize = 1000;

@@ -147,7 +147,7 @@ impl Part<'_> {
         };
         for prompt in [first, rehearsal::REMEMBER] {
             ui.line(&format!("  > {prompt}"))?;
-            let mut request = self.request(prompt, cast);
+            let mut request = self.request(prompt, cast)?;
             if let Some(memo) = memo.take() {
                 request = request.resume(memo);
             }
@@ -199,12 +199,12 @@ impl Part<'_> {
         }
     }
 
-    fn request(&self, prompt: &str, cast: Cast) -> TurnRequest {
+    fn request(&self, prompt: &str, cast: Cast) -> io::Result<TurnRequest> {
         let real = match cast {
-            Cast::Real => self.stage.model_request(self.spec, prompt),
+            Cast::Real => self.stage.model_request(self.spec, prompt)?,
             Cast::Scripted => None,
         };
-        real.unwrap_or_else(|| self.stage.request(self.spec, prompt))
+        Ok(real.unwrap_or_else(|| self.stage.request(self.spec, prompt)))
     }
 
     /// Writes an executable file that plays the agent.

@@ -56,13 +56,21 @@ impl Stage {
 
     /// The same, with the simulated model as the agent's model; `None` for an
     /// agent that cannot be told where that is.
-    pub(crate) fn model_request(&self, spec: &AgentSpec, prompt: &str) -> Option<TurnRequest> {
-        let settings = model::settings(spec.name, &self.sim.base_url())?;
+    pub(crate) fn model_request(
+        &self,
+        spec: &AgentSpec,
+        prompt: &str,
+    ) -> io::Result<Option<TurnRequest>> {
+        let Some(settings) = model::settings(spec.name, &self.sim.base_url()) else {
+            return Ok(None);
+        };
+        settings.write_files(&self.host.isolated_home(spec.name))?;
         let mut request = self.request(spec, prompt);
         let set = settings.environment.into_iter();
         request.options.env = set.map(|(name, value)| (name.to_owned(), Some(value))).collect();
         request.options.extra_args = settings.arguments;
-        Some(request)
+        request.options.model = settings.model.map(str::to_owned);
+        Ok(Some(request))
     }
 
     /// Ends what runs and clears the stage.

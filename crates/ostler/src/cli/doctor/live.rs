@@ -33,9 +33,16 @@ impl Live<'_> {
     /// Runs both turns; says what differs, or that nothing does.
     pub(crate) async fn check(&self) -> Vec<Finding> {
         let spec = self.agent.spec();
-        if self.stage.model_request(spec, READ).is_none() {
-            let message = "not tried: it cannot be led to the simulated model";
-            return vec![Finding::new(Level::Info, Area::Live, message).about(spec.name)];
+        match self.stage.model_request(spec, READ) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let message = "not tried: it cannot be led to the simulated model";
+                return vec![Finding::new(Level::Info, Area::Live, message).about(spec.name)];
+            }
+            Err(error) => {
+                let message = format!("not tried: its settings could not be written: {error}");
+                return vec![Finding::new(Level::Error, Area::Live, message).about(spec.name)];
+            }
         }
         let began = Instant::now();
         let differences = self.both_turns().await;
@@ -97,7 +104,7 @@ impl Live<'_> {
         memo: Option<Memo>,
     ) -> (Vec<Difference>, Option<Memo>) {
         let spec = self.agent.spec();
-        let Some(mut request) = self.stage.model_request(spec, expected.prompt) else {
+        let Ok(Some(mut request)) = self.stage.model_request(spec, expected.prompt) else {
             return (Vec::new(), None);
         };
         if let Some(memo) = memo {
