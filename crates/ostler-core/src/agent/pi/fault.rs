@@ -1,5 +1,5 @@
 //! What Pi's error messages mean. It has no codes of its own: what a provider
-//! answered is passed on as `401 {…}`, everything else is words.
+//! answered is passed on as `401 {…}` or `401: {…}`, everything else is words.
 
 use std::time::Duration;
 
@@ -95,8 +95,9 @@ const NODE_HINT: &str = "pi needs Node 22.19 or newer in PATH";
 /// the end of its input for a no and exits 0 without any output.
 const FOREIGN_SESSION: &str = "session found in different project";
 
-/// What stands around the seconds that a provider wants to be left alone.
-const DELAY: (&str, &str) = ("server requested ", "s retry delay");
+/// What stands before the time for which a provider wants to be left alone:
+/// `Server requested 120s retry delay`, `Please try again in 2.5s`.
+const DELAY_MARKS: &[&str] = &["server requested ", "try again in "];
 
 /// Makes a failure of what the CLI said; `otherwise` is the kind of words that
 /// are not known.
@@ -153,11 +154,11 @@ fn kind_of(text: &str) -> Option<FailureKind> {
 /// Splits the number of an HTTP status from the front of a message.
 fn status_and_rest(message: &str) -> (Option<u16>, &str) {
     match message.trim_start().split_once(' ') {
-        Some((number, rest)) if number.len() == 3 => match number.parse() {
+        Some((number, rest)) => match number.trim_end_matches(':').parse() {
             Ok(status @ 400..=599) => (Some(status), rest),
             Ok(_) | Err(_) => (None, message),
         },
-        Some(_) | None => (None, message),
+        None => (None, message),
     }
 }
 
@@ -185,10 +186,19 @@ fn complaint(text: &str) -> Option<&str> {
     Some(line.strip_prefix("Error: ").unwrap_or(line).trim())
 }
 
-/// Reads `Server requested 120s retry delay`.
+/// Reads a number of seconds, minutes or the like.
 fn retry_after(message: &str) -> Option<Duration> {
     let lower = message.to_lowercase();
-    let (_, rest) = lower.split_once(DELAY.0)?;
-    let (seconds, _) = rest.split_once(DELAY.1)?;
-    seconds.parse().ok().map(Duration::from_secs)
+    let (_, rest) = DELAY_MARKS.iter().find_map(|mark| lower.split_once(mark))?;
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let (number, unit) = rest.split_at_checked(rest.find(|c| !is_number(c))?)?;
+    let unit: String = unit.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+    let seconds = match unit.as_str() {
+        "ms" => 0.001,
+        "s" | "second" | "seconds" => 1.0,
+        "m" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
 }

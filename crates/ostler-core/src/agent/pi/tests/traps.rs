@@ -424,6 +424,8 @@ fn trap_a_node_that_is_too_old_or_missing_is_named_as_the_reason() {
 fn messages_are_classified_by_what_they_say() {
     let cases = [
         (r#"403 {"error":{"message":"no"}}"#, "auth"),
+        (r#"401: {"code":"x","message":"no"}"#, "auth"),
+        (r#"503: {"code":"server_is_overloaded","message":"no"}"#, "overloaded"),
         (r#"429 {"error":{"code":"insufficient_quota","message":"pay"}}"#, "quota"),
         ("400 Your credit balance is too low to access the API", "quota"),
         ("503 no body", "overloaded"),
@@ -444,15 +446,37 @@ fn messages_are_classified_by_what_they_say() {
         let actions = play_new(&turn(&[HEADER, &failed(words), SETTLED]), exit(0, ""));
         assert_eq!(failure_of(&actions).0, kind, "{words}");
     }
-    let asked = play_new(
-        &turn(&[&failed("Server requested 120s retry delay (max: 60s). busy"), SETTLED]),
-        exit(0, ""),
-    );
-    let wait = end_of(&asked).failure.as_ref().unwrap().retry_after;
-    assert_eq!(wait.map(|wait| wait.as_secs()), Some(120));
     let retried =
         turn(&[HEADER, &failed("never heard"), &retry(1, 1), &failed("never heard"), SETTLED]);
     assert_eq!(failure_of(&play_new(&retried, exit(0, ""))).0, "unavailable");
+}
+
+#[test]
+fn the_words_of_a_provider_are_taken_out_of_its_answer() {
+    for words in [r#"401 {"error":{"message":"no"}}"#, r#"401: {"message":"no","code":null}"#] {
+        let actions = play_new(&turn(&[&failed(words), SETTLED]), exit(0, ""));
+        assert_eq!(failure_of(&actions), ("auth", "no"));
+    }
+    let odd = play_new(&turn(&[&failed("500 {broken"), SETTLED]), exit(0, ""));
+    assert_eq!(failure_of(&odd), ("unavailable", "500 {broken"));
+}
+
+#[test]
+fn the_time_to_wait_is_read_from_the_words() {
+    for (words, millis) in [
+        ("Server requested 120s retry delay (max: 60s). busy", Some(120_000)),
+        (r#"429: {"message":"Please try again in 2.5s."}"#, Some(2500)),
+        ("429 try again in 512ms or so", Some(512)),
+        ("429 try again in 3 minutes", Some(180_000)),
+        ("429 try again in a while", None),
+        ("429 try again in 9..9s", None),
+        ("429 try again in 99999999999999999999999999h", None),
+        ("429 slow down", None),
+    ] {
+        let actions = play_new(&turn(&[&failed(words), SETTLED]), exit(0, ""));
+        let wait = end_of(&actions).failure.as_ref().unwrap().retry_after;
+        assert_eq!(wait.map(|wait| wait.as_millis()), millis, "{words}");
+    }
 }
 
 #[test]
