@@ -9,6 +9,7 @@ pub mod claude;
 pub mod codex;
 mod document;
 mod patience;
+pub mod pi;
 #[cfg(test)]
 pub(crate) mod play;
 pub(crate) mod sniff;
@@ -35,7 +36,7 @@ use crate::{
 };
 
 /// The built-in agents, in the order in which they are listed.
-pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC];
+pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC, &pi::SPEC];
 
 /// Finds a built-in agent by its exact name.
 #[must_use]

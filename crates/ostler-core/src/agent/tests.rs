@@ -194,6 +194,18 @@ fn a_template_gets_the_agents_own_flags_and_session_arguments() {
              resume 11111111-2222-4333-8444-555555555555 hello there"
         )
     );
+    let pi = |format, open| from_template(&pi::SPEC, template("pi", format), open);
+    assert_eq!(
+        pi(Some(Format::Json), &Open::New),
+        "-p --mode json --model m --no-extensions --no-prompt-templates --no-skills \
+         --no-context-files --no-approve --session-id new-id hello there"
+    );
+    assert_eq!(
+        pi(None, &resume("pi")),
+        "-p --model m --tools read,bash,edit,write --no-extensions --no-prompt-templates \
+         --no-skills --no-context-files --no-approve \
+         --session 11111111-2222-4333-8444-555555555555 hello there"
+    );
 }
 
 #[test]
@@ -210,7 +222,7 @@ fn a_template_of_another_program_stays_as_it_is() {
 fn every_agent_says_how_to_get_it_and_which_versions_were_tested() {
     for spec in AGENTS {
         assert!(!spec.install_hint.is_empty() && !spec.tested_versions.is_empty());
-        assert!(!spec.natives.is_empty() && !spec.stop.is_empty() && !spec.identity.is_empty());
+        assert!(!spec.stop.is_empty() && !spec.identity.is_empty());
         let listed = |name: &&str| spec.env.contains(name);
         assert!(spec.home_env.iter().all(listed), "{}", spec.name);
     }

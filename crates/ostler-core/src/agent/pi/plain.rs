@@ -1,0 +1,90 @@
+//! Reads what `pi -p` prints without `--mode json`: the answer on standard
+//! output, complaints on standard error. No session id, no tools, no usage.
+
+use jiff::Timestamp;
+
+use super::{
+    fault,
+    turn::{Turn, emit, unknown},
+};
+use crate::{
+    agent::{Action, Dialect, Exit, Input, Launch},
+    event::{EventBody, StopReason, Stream},
+    failure::Failure,
+};
+
+/// The block that the whole answer belongs to.
+const BLOCK: &str = "answer";
+/// The answer is kept up to here; beyond it the events still carry all of it.
+const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
+
+pub(super) struct Plain {
+    turn: Turn,
+    answer: Option<String>,
+    has_lost_line: bool,
+}
+
+impl Plain {
+    pub(super) fn new(launch: &Launch<'_>) -> Self {
+        Self { turn: Turn::new(launch), answer: None, has_lost_line: false }
+    }
+
+    fn line(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
+        let line = String::from_utf8_lossy(bytes);
+        // The CLI ends the answer with a line break of its own.
+        let text = match self.answer {
+            None => line.into_owned(),
+            Some(_) => format!("\n{line}"),
+        };
+        let answer = self.answer.get_or_insert_default();
+        if answer.len() <= MAX_ANSWER_BYTES {
+            answer.push_str(&text);
+        }
+        if !text.is_empty() {
+            emit(EventBody::Output { text, block: BLOCK.to_owned() }, out);
+        }
+    }
+
+    fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {
+        if self.turn.has_ended() {
+            return;
+        }
+        let answer = self.answer.take();
+        if !exit.is_success() {
+            let printed = answer.clone().unwrap_or_default();
+            return self.turn.fail_with_exit(exit, &printed, answer, out);
+        }
+        if self.has_lost_line {
+            return self.turn.fail(Failure::unreadable(), None, out);
+        }
+        match answer {
+            // Nothing at all can be an empty answer or a question that nobody answered.
+            None if fault::of_silence(&exit.stderr).is_some() => {
+                self.turn.fail_with_exit(exit, "", None, out);
+            }
+            answer => {
+                self.turn.open_resumed(out);
+                self.turn.complete(answer.unwrap_or_default(), StopReason::EndTurn, out);
+            }
+        }
+    }
+}
+
+impl Dialect for Plain {
+    fn step(&mut self, _now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
+        match input {
+            Input::Line { from: Stream::Stderr, bytes, .. } => self.turn.stderr(bytes, out),
+            Input::Line { from: Stream::Stdout, bytes, cut } => {
+                self.has_lost_line |= cut;
+                if cut || self.turn.has_ended() {
+                    unknown(Stream::Stdout, bytes, out);
+                } else {
+                    self.line(bytes, out);
+                }
+            }
+            Input::Cancel { .. } => out.push(Action::Stop),
+            Input::Timer(_) => {}
+            Input::Exited(exit) => self.exited(exit, out),
+        }
+    }
+}
