@@ -8,6 +8,7 @@
 pub mod claude;
 pub mod codex;
 mod document;
+pub mod opencode;
 #[cfg(test)]
 pub(crate) mod play;
 #[cfg(test)]
@@ -33,7 +34,7 @@ use crate::{
 };
 
 /// The built-in agents, in the order in which they are listed.
-pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC];
+pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC, &opencode::SPEC];
 
 /// Finds a built-in agent by its exact name.
 #[must_use]
