@@ -8,6 +8,7 @@
 pub mod claude;
 pub mod codex;
 mod document;
+pub mod opencode;
 mod patience;
 pub mod pi;
 #[cfg(test)]
@@ -36,7 +37,7 @@ use crate::{
 };
 
 /// The built-in agents, in the order in which they are listed.
-pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC, &pi::SPEC];
+pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC, &opencode::SPEC, &pi::SPEC];
 
 /// Finds a built-in agent by its exact name.
 #[must_use]

@@ -313,7 +313,8 @@ impl OneShot {
         let known = self.request.open.memo().filter(|memo| memo.id == id);
         let mut memo = known.cloned().unwrap_or_else(|| Memo::of_id(self.spec.name, id));
         memo.created_at = memo.created_at.or_else(|| Some(Timestamp::now()));
-        memo.cwd = Some(self.request.options.cwd.clone());
+        // Some agents find a session only where it began.
+        memo.cwd.get_or_insert_with(|| self.request.options.cwd.clone());
         memo.home.clone_from(&self.request.options.home);
         if known.is_none() {
             memo.system_hash = self.request.options.system_prompt.as_deref().map(memo::hash);

@@ -28,10 +28,13 @@ impl Recording {
     }
 }
 
-/// The two forms in which exits were recorded: a bare number, maybe after a
-/// line about the signal sent, and an object.
+/// The forms in which exits were recorded: a bare number, maybe after a line
+/// about the signal sent, an object, and `timeout(15s)-killed`.
 fn parse_exit(text: &str, stderr: String) -> Exit {
     let last = text.lines().last().unwrap_or("0");
+    if last.ends_with("-killed") {
+        return Exit { code: None, signal: Some(libc::SIGKILL), stderr };
+    }
     let value: Value = serde_json::from_str(last).unwrap_or(Value::Null);
     let number = |value: &Value| value.as_i64().and_then(|n| i32::try_from(n).ok());
     match &value {

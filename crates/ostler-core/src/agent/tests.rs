@@ -206,6 +206,14 @@ fn a_template_gets_the_agents_own_flags_and_session_arguments() {
          --no-skills --no-context-files --no-approve \
          --session 11111111-2222-4333-8444-555555555555 hello there"
     );
+    // OpenCode would put quotes around a prompt with a space in it.
+    let opencode =
+        |format, open| from_template(&opencode::SPEC, template("opencode", format), open);
+    assert_eq!(opencode(Some(Format::Json), &Open::New), "run --format json --auto --model m");
+    assert_eq!(
+        opencode(None, &resume("opencode")),
+        "run --auto --model m --dir /workspace --session 11111111-2222-4333-8444-555555555555"
+    );
 }
 
 #[test]
