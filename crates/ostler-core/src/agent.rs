@@ -249,6 +249,8 @@ pub struct CommandLine {
     pub files: Vec<(PathBuf, Vec<u8>)>,
     /// What the process reads.
     pub stdin: Stdin,
+    /// How its standard output is read.
+    pub stdout: Stdout,
     /// What could not be done as asked.
     pub warnings: Vec<String>,
 }
@@ -261,6 +263,17 @@ pub enum Stdin {
     Null,
     /// These bytes, then the end.
     Bytes(Vec<u8>),
+}
+
+/// How a process's standard output is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stdout {
+    /// Through a pipe.
+    #[default]
+    Pipe,
+    /// From a file in the run folder, for programs that end without waiting
+    /// until a pipe has taken all they printed.
+    File,
 }
 
 /// Why no command line could be made.

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    agent::{AgentName, AgentSpec, Caps, CommandLine, Launch, LaunchError, TurnEnd},
+    agent::{AgentName, AgentSpec, Caps, CommandLine, Launch, LaunchError, Stdout, TurnEnd},
     binary::{self, BinaryError},
     driver::{Drive, Limits, Transcript},
     environment::ChildEnvironment,
@@ -327,12 +327,17 @@ impl Ready {
                 .collect();
             transcript.write("argv", &serde_json::json!(argv));
         }
+        let stdout = match line.stdout {
+            Stdout::Pipe => None,
+            Stdout::File => Some(run_dir.path().join("stdout")),
+        };
         let proc = proc::spawn(Spawn {
             program: &program,
             args: &line.args,
             env: &environment,
             cwd: &self.request.options.cwd,
             stdin: line.stdin.clone(),
+            stdout: stdout.as_deref(),
         })
         .map_err(|error| not_started(error.to_string()))?;
         outbox.push(None, EventBody::Started(self.started()));

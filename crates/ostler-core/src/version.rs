@@ -83,6 +83,7 @@ async fn ask(host: &Host, program: &Path) -> Result<String, String> {
         env: &env,
         cwd: Path::new("/"),
         stdin: Stdin::Null,
+        stdout: None,
     })
     .map_err(|error| error.to_string())?;
     let mut version = None;
