@@ -8,6 +8,7 @@
 pub mod claude;
 pub mod codex;
 mod document;
+pub mod gemini;
 #[cfg(test)]
 pub(crate) mod play;
 #[cfg(test)]
@@ -33,7 +34,7 @@ use crate::{
 };
 
 /// The built-in agents, in the order in which they are listed.
-pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC];
+pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC, &gemini::SPEC];
 
 /// Finds a built-in agent by its exact name.
 #[must_use]
@@ -247,6 +248,8 @@ pub struct CommandLine {
     pub env: Vec<(OsString, OsString)>,
     /// Files to write before the start, by absolute path, inside the run folder.
     pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// Files of the agent's own home, by path below it, written unless they are there.
+    pub home_files: Vec<(PathBuf, Vec<u8>)>,
     /// What the process reads.
     pub stdin: Stdin,
     /// How its standard output is read.

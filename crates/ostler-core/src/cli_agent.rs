@@ -6,7 +6,8 @@
 
 use std::{
     ffi::OsString,
-    fs, io,
+    fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -416,6 +417,11 @@ impl Ready {
         if let Some(home) = &self.request.options.home {
             fs::create_dir_all(home)
                 .map_err(|error| format!("could not make the home {}: {error}", home.display()))?;
+            for (path, content) in &line.home_files {
+                let path = home.join(path);
+                write_once(&path, content)
+                    .map_err(|error| format!("could not write {}: {error}", path.display()))?;
+            }
         }
         for (path, content) in &line.files {
             fs::write(path, content)
@@ -494,6 +500,21 @@ impl Ready {
     }
 }
 
+/// Writes a file unless it is there. Another turn sees all of it or nothing.
+fn write_once(path: &Path, content: &[u8]) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(content)?;
+    match file.persist_noclobber(path) {
+        Err(refused) if refused.error.kind() != io::ErrorKind::AlreadyExists => Err(refused.error),
+        _ => Ok(()),
+    }
+}
+
 fn not_started(message: String) -> Reason {
     Reason::NotStarted(Failure::new(FailureKind::SpawnFailed, message))
 }
@@ -530,5 +551,16 @@ mod tests {
         assert!(truncated);
         assert_eq!(cap(Some("short".into())), (Some("short".into()), false));
         assert_eq!(cap(None), (None, false));
+    }
+
+    #[test]
+    fn a_file_of_a_home_is_written_once_and_never_over_somebody_elses() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(".agent/settings.json");
+        write_once(&path, b"ours").unwrap();
+        write_once(&path, b"other").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"ours");
+        let names = fs::read_dir(path.parent().unwrap()).unwrap();
+        assert_eq!(names.count(), 1, "nothing temporary is left");
     }
 }

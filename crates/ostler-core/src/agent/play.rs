@@ -28,10 +28,15 @@ impl Recording {
     }
 }
 
-/// The two forms in which exits were recorded: a bare number, maybe after a
-/// line about the signal sent, and an object.
+/// The forms in which exits were recorded: a bare number, maybe after a line
+/// about the signal sent; an object; `signal 9`; and `timeout`, after which the
+/// process was killed.
 fn parse_exit(text: &str, stderr: String) -> Exit {
     let last = text.lines().last().unwrap_or("0");
+    let killed = last.strip_prefix("signal ").and_then(|number| number.parse().ok());
+    if let Some(signal) = killed.or((last == "timeout").then_some(libc::SIGKILL)) {
+        return Exit { code: None, signal: Some(signal), stderr };
+    }
     let value: Value = serde_json::from_str(last).unwrap_or(Value::Null);
     let number = |value: &Value| value.as_i64().and_then(|n| i32::try_from(n).ok());
     match &value {
