@@ -184,6 +184,16 @@ fn a_template_gets_the_agents_own_flags_and_session_arguments() {
         "exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model m \
          resume 11111111-2222-4333-8444-555555555555 hello there"
     );
+    let gemini = |format, open| from_template(&gemini::SPEC, template("gemini", format), open);
+    assert_eq!(
+        gemini(Some(Format::Json), &Open::New),
+        "--output-format json --approval-mode yolo --skip-trust --model m hello there"
+    );
+    assert_eq!(
+        gemini(None, &resume("gemini")),
+        "--approval-mode yolo --skip-trust --model m \
+         --resume 11111111-2222-4333-8444-555555555555 hello there"
+    );
 }
 
 #[test]
@@ -211,7 +221,7 @@ fn a_template_without_a_format_is_read_as_text_unless_its_words_ask_for_json() {
 fn every_agent_says_how_to_get_it_and_which_versions_were_tested() {
     for spec in AGENTS {
         assert!(!spec.install_hint.is_empty() && !spec.tested_versions.is_empty());
-        assert!(!spec.natives.is_empty() && !spec.stop.is_empty() && !spec.identity.is_empty());
+        assert!(!spec.stop.is_empty() && !spec.identity.is_empty());
         let listed = |name: &&str| spec.env.contains(name);
         assert!(spec.home_env.iter().all(listed), "{}", spec.name);
     }

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{fault::Said, turn::{emit, emit_unknown}};
+use super::{
+    fault::Said,
+    turn::{emit, emit_unknown},
+};
 use crate::{
     agent::{
         Action,
@@ -70,7 +73,7 @@ pub(super) struct Complaints {
     pub(super) dumped: Option<String>,
     /// The last words of `format=json`.
     pub(super) error: Option<Said>,
-    /// The session that they name, if it came to be.
+    /// The session that they name.
     pub(super) session: Option<String>,
     /// The first line that was not understood.
     pub(super) complaint: Option<String>,
@@ -93,14 +96,17 @@ impl Complaints {
     pub(super) fn line(&mut self, bytes: &[u8], out: &mut Vec<Action>) -> Heard {
         let mut pieces = Vec::new();
         // The document is sometimes printed once more, with a label before it.
-        let bytes = bytes.strip_prefix(b"[ERROR] ").filter(|rest| rest.starts_with(b"{")).unwrap_or(bytes);
+        let bytes =
+            bytes.strip_prefix(b"[ERROR] ").filter(|rest| rest.starts_with(b"{")).unwrap_or(bytes);
         if self.is_dump(bytes) {
             return Heard::Nothing;
         }
-        let mut take = |piece: Piece<'_>| pieces.push(match piece {
-            Piece::Document { value, raw } => (Some(value), raw.to_vec()),
-            Piece::Line(line) => (None, line.to_vec()),
-        });
+        let mut take = |piece: Piece<'_>| {
+            pieces.push(match piece {
+                Piece::Document { value, raw } => (Some(value), raw.to_vec()),
+                Piece::Line(line) => (None, line.to_vec()),
+            })
+        };
         self.documents.push(bytes, &mut take);
         self.take(pieces, out)
     }
@@ -121,13 +127,15 @@ impl Complaints {
             match value.as_ref().and_then(|value| Said::of_error(value.get("error")?)) {
                 Some(said) => {
                     let id = value.as_ref().and_then(|value| value.get("session_id")?.as_str());
-                    self.session = id.filter(|_| !said.is_refusal_to_start()).map(str::to_owned);
+                    self.session = id.map(str::to_owned);
                     self.error = Some(said);
                 }
-                None => match self.text(&raw, out) {
-                    Heard::Nothing => {}
-                    other => heard = other,
-                },
+                None => {
+                    let next = self.text(&raw, out);
+                    if next != Heard::Nothing {
+                        heard = next;
+                    }
+                }
             }
         }
         heard
@@ -210,7 +218,8 @@ impl Complaints {
             self.dumped = Some(without_class(words).to_owned());
         } else {
             self.state = State::Lines;
-            let words = before.split_once(" failed: ").map(|(_, words)| words.trim_end_matches(". "));
+            let words =
+                before.split_once(" failed: ").map(|(_, words)| words.trim_end_matches(". "));
             self.dumped = words.map(str::to_owned).or(self.dumped.take());
         }
         let notice = Status::Retry {

@@ -72,7 +72,11 @@ impl Dialect for Json {
                 emit_unknown(Stream::Stdout, bytes, out);
             }
             Input::Line { from: Stream::Stdout, bytes, cut: false } => self.stdout(bytes, out),
-            Input::Cancel { .. } => out.push(Action::Stop),
+            Input::Cancel { .. } => {
+                // Ended like this, the CLI keeps the prompt.
+                self.turn.confirm(out);
+                out.push(Action::Stop);
+            }
             Input::Exited(exit) => self.exited(exit, out),
         }
     }
@@ -90,12 +94,13 @@ pub(super) fn give_up(
         Heard::Retry { attempt, delay }
             if *attempt >= MAX_FAILED_ATTEMPTS || delay.is_some_and(|d| d > MAX_RETRY_DELAY) =>
         {
-            let failure = fault::failure(None, complaints, None);
-            let kind = match failure.kind {
-                FailureKind::Crashed => FailureKind::Unavailable,
-                kind => kind,
+            // Only who asks to slow down says for how long.
+            let otherwise = match delay {
+                Some(_) => FailureKind::RateLimited,
+                None => FailureKind::Unavailable,
             };
-            Failure { kind, retry_after: failure.retry_after.or(*delay), ..failure }
+            let failure = unless_crashed(fault::failure(None, complaints, None), otherwise);
+            Failure { retry_after: failure.retry_after.or(*delay), ..failure }
         }
         Heard::PromptCut => {
             let text = "the prompt is longer than the 8 MiB that Gemini takes";
@@ -104,9 +109,16 @@ pub(super) fn give_up(
         Heard::Retry { .. } | Heard::Nothing => return,
     };
     if !turn.has_ended() {
+        turn.confirm(out);
         turn.fail(failure, Usage::default(), out);
         out.push(Action::Stop);
     }
+}
+
+/// Gives a failure that no table knows a kind: nothing has crashed while the CLI still talks.
+fn unless_crashed(failure: Failure, otherwise: FailureKind) -> Failure {
+    let kind = if failure.kind == FailureKind::Crashed { otherwise } else { failure.kind };
+    Failure { kind, ..failure }
 }
 
 impl Json {
@@ -147,12 +159,15 @@ impl Json {
         let kind = take_text(&mut fields, "type");
         match kind.as_deref().unwrap_or_default() {
             "init" => self.init(fields, out),
+            // The prompt, once more.
+            "message" if fields.get("role").and_then(Value::as_str) == Some("user") => true,
             _ if self.turn.has_ended() => false,
             "" => self.single(fields, out),
             "message" => self.message(fields, out),
             "tool_use" => match self.tools.call(&mut fields) {
                 Some(event) => {
                     self.turn.end_block();
+                    self.turn.confirm(out);
                     emit(event, out);
                     true
                 }
@@ -178,24 +193,20 @@ impl Json {
             return false;
         };
         self.turn.model = take_text(&mut fields, "model").or(self.turn.model.take());
-        self.turn.open(id, out);
+        self.turn.session(id, out);
         true
     }
 
     fn message(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
-        let text = take_text(&mut fields, "content");
-        match (fields.get("role").and_then(Value::as_str), text) {
-            // The prompt, once more.
-            (Some("user"), Some(_)) => true,
-            (Some("assistant"), Some(text)) => {
-                if fields.get("delta").and_then(Value::as_bool) != Some(true) {
-                    self.turn.end_block();
-                }
-                self.turn.text(text, out);
-                true
-            }
-            _ => false,
+        let is_answer = fields.get("role").and_then(Value::as_str) == Some("assistant");
+        let Some(text) = take_text(&mut fields, "content").filter(|_| is_answer) else {
+            return false;
+        };
+        if fields.get("delta").and_then(Value::as_bool) != Some(true) {
+            self.turn.end_block();
         }
+        self.turn.text(text, out);
+        true
     }
 
     /// The CLI's own limit is a setting, and those are the user's; so its calls
@@ -248,7 +259,7 @@ impl Json {
             return false;
         }
         if let Some(id) = take_text(&mut fields, "session_id") {
-            self.turn.open(id, out);
+            self.turn.session(id, out);
         }
         let stats = fields.remove("stats").unwrap_or(Value::Null);
         let usage = stats::of_object(&stats);
@@ -290,13 +301,12 @@ impl Json {
             Some(text) => {
                 let said = Said::of_words(&text);
                 let failure = fault::failure(Some(&said), &Complaints::default(), None);
-                let kind = match failure.kind {
-                    FailureKind::Crashed => FailureKind::Unavailable,
-                    kind => kind,
-                };
-                self.turn.fail(Failure { kind, ..failure }, usage, out);
+                self.turn.fail(unless_crashed(failure, FailureKind::Unavailable), usage, out);
             }
-            None => self.turn.complete(usage, out),
+            None => {
+                self.turn.confirm(out);
+                self.turn.complete(usage, out);
+            }
         }
     }
 
@@ -305,7 +315,7 @@ impl Json {
         documents.finish(|piece| self.piece(piece, out));
         self.complaints.finish(out);
         if let Some(id) = self.complaints.session.take() {
-            self.turn.open(id, out);
+            self.turn.session(id, out);
         }
         if self.turn.has_ended() {
             return;

@@ -116,19 +116,11 @@ impl Said {
 
     /// Takes the object that stands in an `error` field.
     pub(super) fn of_error(error: &Value) -> Option<Self> {
-        let message = match error {
-            Value::String(message) => message,
-            _ => error.get("message")?.as_str()?,
-        };
+        let message = error.as_str().or_else(|| error.get("message")?.as_str())?;
         let inner = Self::of_words(message);
         let code = error.get("code").and_then(Value::as_u64).and_then(|n| u16::try_from(n).ok());
         let kind = error.get("type").and_then(Value::as_str).map(str::to_owned);
         Some(Self { kind: kind.or(inner.kind), code: inner.code.or(code), ..inner })
-    }
-
-    /// Returns whether the CLI did not get as far as a session.
-    pub(super) fn is_refusal_to_start(&self) -> bool {
-        self.code.is_some_and(|code| [41, 42, 52, 55].contains(&code))
     }
 
     fn by_name(&self) -> Option<FailureKind> {
@@ -180,13 +172,14 @@ pub(super) fn failure(said: Option<&Said>, heard: &Complaints, exit: Option<&Exi
 
 /// Returns why the model stopped, for a turn that failed so.
 pub(super) fn stop_reason(failure: &Failure) -> StopReason {
-    match failure.kind {
-        FailureKind::Refused => StopReason::Refusal,
-        FailureKind::LimitReached if failure.message.contains(LENGTH_LIMIT) => {
-            StopReason::MaxTokens
-        }
-        FailureKind::LimitReached => StopReason::MaxTurns,
-        _ => StopReason::Error,
+    if failure.kind == FailureKind::Refused {
+        StopReason::Refusal
+    } else if failure.message.contains(LENGTH_LIMIT) {
+        StopReason::MaxTokens
+    } else if failure.kind == FailureKind::LimitReached {
+        StopReason::MaxTurns
+    } else {
+        StopReason::Error
     }
 }
 

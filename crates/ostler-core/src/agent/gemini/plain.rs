@@ -62,7 +62,8 @@ impl Plain {
         }
         // The CLI does not tell the id of a new session in this form.
         if let Some(id) = self.turn.resumed.take() {
-            self.turn.open(id, out);
+            self.turn.session(id, out);
+            self.turn.confirm(out);
         }
         self.turn.complete(Usage::default(), out);
     }

@@ -16,7 +16,8 @@ const SUBCOMMANDS: &[&str] =
     &["mcp", "extensions", "extension", "skills", "skill", "hooks", "hook", "gemma"];
 
 /// What cannot stand in a reference to a file.
-const NOT_IN_A_PATH: &[char] = &[' ', '\t', '\n', '\r', ',', ';', '!', '?', '(', ')', '[', ']', '{', '}'];
+const NOT_IN_A_PATH: &[char] =
+    &[' ', '\t', '\n', '\r', ',', ';', '!', '?', '(', ')', '[', ']', '{', '}'];
 
 /// Returns the whole text that the CLI gets.
 pub(super) fn text(launch: &Launch<'_>) -> String {

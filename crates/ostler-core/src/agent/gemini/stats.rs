@@ -18,7 +18,8 @@ pub(super) fn of_events(stats: &Value) -> Usage {
 pub(super) fn of_object(stats: &Value) -> Usage {
     let sum = |name: &str| {
         let models = stats.get("models")?.as_object()?.values();
-        let numbers = models.filter_map(|model| model.pointer(&format!("/tokens/{name}"))?.as_u64());
+        let numbers =
+            models.filter_map(|model| model.pointer(&format!("/tokens/{name}"))?.as_u64());
         numbers.reduce(u64::saturating_add)
     };
     usage(sum("prompt"), sum("total"), sum("cached"))

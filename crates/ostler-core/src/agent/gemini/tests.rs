@@ -16,7 +16,7 @@ use crate::{
         Action, CommandLine, Exit, Input, Launch, Stdin, TurnEnd,
         play::{self, Recording},
     },
-    event::{EventBody, Mode, Status, Stream},
+    event::{EventBody, Mode, Stream},
     memo::Memo,
     request::{Format, Open, Options, Permissions},
 };
@@ -127,25 +127,25 @@ fn events(actions: &[Action]) -> Vec<&EventBody> {
 
 /// The text that was told as output.
 fn shown(actions: &[Action]) -> String {
-    let texts = events(actions).into_iter().filter_map(|event| match event {
-        EventBody::Output { text, .. } => Some(text.as_str()),
-        _ => None,
+    let texts = events(actions).into_iter().filter_map(|event| {
+        let EventBody::Output { text, .. } = event else { return None };
+        Some(text.as_str())
     });
     texts.collect()
 }
 
 fn statuses(actions: &[Action], code: &str) -> Vec<String> {
-    let statuses = events(actions).into_iter().filter_map(|event| match event {
-        EventBody::Status(status) => Some(status.code_and_text()),
-        _ => None,
+    let statuses = events(actions).into_iter().filter_map(|event| {
+        let EventBody::Status(status) = event else { return None };
+        Some(status.code_and_text())
     });
     statuses.filter(|(known, _)| *known == code).map(|(_, text)| text.to_owned()).collect()
 }
 
 fn unknown(actions: &[Action]) -> Vec<&str> {
-    let unknown = events(actions).into_iter().filter_map(|event| match event {
-        EventBody::Unknown { text, .. } => Some(text.as_str()),
-        _ => None,
+    let unknown = events(actions).into_iter().filter_map(|event| {
+        let EventBody::Unknown { text, .. } = event else { return None };
+        Some(text.as_str())
     });
     unknown.collect()
 }

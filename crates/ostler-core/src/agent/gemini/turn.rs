@@ -16,6 +16,7 @@ const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
 pub(super) struct Turn {
     /// The session that is resumed. Plain text does not tell the id of a new one.
     pub(super) resumed: Option<String>,
+    id: Option<String>,
     opened: bool,
     ended: bool,
     /// The block of text that is being written: its number, from 1.
@@ -37,6 +38,7 @@ impl Turn {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
         Self {
             resumed: launch.open.memo().map(|memo| memo.id.clone()),
+            id: None,
             opened: false,
             ended: false,
             block: 1,
@@ -54,8 +56,22 @@ impl Turn {
     }
 
     /// Takes the id that the CLI tells.
-    pub(super) fn open(&mut self, id: String, out: &mut Vec<Action>) {
-        if !std::mem::replace(&mut self.opened, true) {
+    ///
+    /// A new session is not real before the model has answered: when its first
+    /// request fails, the CLI takes the prompt back and cannot resume what is left.
+    pub(super) fn session(&mut self, id: String, out: &mut Vec<Action>) {
+        self.id.get_or_insert(id);
+        if self.resumed.is_some() {
+            self.confirm(out);
+        }
+    }
+
+    /// Says that the session has something in it.
+    pub(super) fn confirm(&mut self, out: &mut Vec<Action>) {
+        if !self.opened
+            && let Some(id) = self.id.clone()
+        {
+            self.opened = true;
             out.push(Action::Opened { session: ONLY_SESSION, id });
         }
     }
@@ -66,6 +82,7 @@ impl Turn {
         if text.is_empty() {
             return;
         }
+        self.confirm(out);
         if std::mem::take(&mut self.block_ended) && self.answer.take().is_some() {
             self.block += 1;
             self.has_lost_line = false;
