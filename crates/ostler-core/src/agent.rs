@@ -8,6 +8,7 @@
 pub mod claude;
 pub mod codex;
 mod document;
+pub mod gemini;
 pub mod opencode;
 mod patience;
 pub mod pi;
@@ -37,7 +38,8 @@ use crate::{
 };
 
 /// The built-in agents, in the order in which they are listed.
-pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC, &opencode::SPEC, &pi::SPEC];
+pub static AGENTS: &[&AgentSpec] =
+    &[&claude::SPEC, &codex::SPEC, &gemini::SPEC, &opencode::SPEC, &pi::SPEC];
 
 /// Finds a built-in agent by its exact name.
 #[must_use]
@@ -251,8 +253,12 @@ pub struct CommandLine {
     pub env: Vec<(OsString, OsString)>,
     /// Files to write before the start, by absolute path, inside the run folder.
     pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// Files of the agent's own home, by path below it, written unless they are there.
+    pub home_files: Vec<(PathBuf, Vec<u8>)>,
     /// What the process reads.
     pub stdin: Stdin,
+    /// How its standard output is read.
+    pub stdout: Stdout,
     /// What could not be done as asked.
     pub warnings: Vec<String>,
 }
@@ -265,6 +271,17 @@ pub enum Stdin {
     Null,
     /// These bytes, then the end.
     Bytes(Vec<u8>),
+}
+
+/// How a process's standard output is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stdout {
+    /// Through a pipe.
+    #[default]
+    Pipe,
+    /// From a file in the run folder, for programs that end without waiting
+    /// until a pipe has taken all they printed.
+    File,
 }
 
 /// Why no command line could be made.

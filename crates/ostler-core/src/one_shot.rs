@@ -5,7 +5,8 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,7 +15,7 @@ use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    agent::{AgentName, AgentSpec, CommandLine, Exit, Launch, LaunchError, TurnEnd, sniff},
+    agent::{AgentName, AgentSpec, CommandLine, Exit, Launch, LaunchError, Stdout, TurnEnd, sniff},
     binary,
     driver::{Drive, Limits},
     environment::ChildEnvironment,
@@ -145,12 +146,17 @@ impl OneShot {
                 .collect();
             transcript.write("argv", &serde_json::json!(argv));
         }
+        let stdout = match line.stdout {
+            Stdout::Pipe => None,
+            Stdout::File => Some(run_dir.path().join("stdout")),
+        };
         let proc = proc::spawn(Spawn {
             program: &program,
             args: &line.args,
             env: &environment,
             cwd: &self.request.options.cwd,
             stdin: line.stdin,
+            stdout: stdout.as_deref(),
         })
         .map_err(|error| not_started(chain(&error)))?;
         outbox.push(None, EventBody::Started(self.started()));
@@ -286,6 +292,13 @@ impl OneShot {
             create_private_dir(home)
                 .map_err(|error| format!("could not make the home {}: {error}", home.display()))?;
         }
+        if let Some(home) = &self.request.options.home {
+            for (path, content) in &line.home_files {
+                let path = home.join(path);
+                write_once(&path, content)
+                    .map_err(|error| format!("could not write {}: {error}", path.display()))?;
+            }
+        }
         for (path, content) in &line.files {
             fs::write(path, content)
                 .map_err(|error| format!("could not write {}: {error}", path.display()))?;
@@ -377,6 +390,21 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Writes a file unless it is there. Another turn sees all of it or nothing.
+fn write_once(path: &Path, content: &[u8]) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(path);
+    create_private_dir(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(content)?;
+    match file.persist_noclobber(path) {
+        Err(refused) if refused.error.kind() != io::ErrorKind::AlreadyExists => Err(refused.error),
+        _ => Ok(()),
+    }
+}
+
 /// Cuts a very long answer at a character.
 fn cap(text: Option<String>) -> (Option<String>, bool) {
     match text {
@@ -391,6 +419,17 @@ fn cap(text: Option<String>) -> (Option<String>, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_a_home_is_written_once_and_never_over_somebody_elses() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(".agent/settings.json");
+        write_once(&path, b"ours").unwrap();
+        write_once(&path, b"other").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"ours");
+        let names = fs::read_dir(path.parent().unwrap()).unwrap();
+        assert_eq!(names.count(), 1, "nothing temporary is left");
+    }
 
     #[test]
     fn a_very_long_answer_is_cut_at_a_character_and_says_so() {

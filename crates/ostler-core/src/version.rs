@@ -87,6 +87,7 @@ async fn ask(host: &Host, program: &Path) -> Result<Option<String>, SpawnError> 
         env: &env,
         cwd: Path::new("/"),
         stdin: Stdin::Null,
+        stdout: None,
     })?;
     let mut version = None;
     loop {

@@ -214,6 +214,16 @@ fn a_template_gets_the_agents_own_flags_and_session_arguments() {
         opencode(None, &resume("opencode")),
         "run --auto --model m --dir /workspace --session 11111111-2222-4333-8444-555555555555"
     );
+    let gemini = |format, open| from_template(&gemini::SPEC, template("gemini", format), open);
+    assert_eq!(
+        gemini(Some(Format::Json), &Open::New),
+        "--output-format json --approval-mode yolo --skip-trust --model m hello there"
+    );
+    assert_eq!(
+        gemini(None, &resume("gemini")),
+        "--approval-mode yolo --skip-trust --model m \
+         --resume 11111111-2222-4333-8444-555555555555 hello there"
+    );
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(super) struct Patience {
     /// Why the last call failed, until it is seen to be tried again.
     untold: Option<String>,
     n_broken: u32,
+    /// Rings when the provider's own wish to wait is too long.
+    pub(super) clock: crate::agent::patience::Patience,
 }
 
 impl Patience {
@@ -81,6 +83,7 @@ impl Patience {
 
     /// Takes note that the model answers.
     pub(super) fn answered(&mut self) {
+        self.clock.progress();
         self.since = None;
         self.n_failures = 0;
     }

@@ -10,7 +10,7 @@ use super::{
     patience::Patience,
 };
 use crate::{
-    agent::{Action, Exit, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd},
+    agent::{Action, Exit, Launch, ONLY_SESSION, ONLY_TURN, TimerKey, TurnEnd},
     event::{EventBody, Status, StopReason, Stream, Usage},
     failure::{Failure, FailureKind},
 };
@@ -106,8 +106,19 @@ impl Turn {
     /// Takes a call of the model that failed.
     pub(super) fn model_failed(&mut self, now: Timestamp, message: String, out: &mut Vec<Action>) {
         self.told_to_be_tried_again(out);
+        self.patience.clock.notice(&message, out);
         if let Some(failure) = self.patience.failed(now, message) {
             self.fail(failure, None, out);
+            out.push(Action::Stop);
+        }
+    }
+
+    /// Ends the turn when the CLI waits in silence for longer than anybody would.
+    pub(super) fn rang(&mut self, timer: TimerKey, out: &mut Vec<Action>) {
+        if let Some(why) = self.patience.clock.rang(timer)
+            && !self.has_ended()
+        {
+            self.fail(fault::of_words(&why, FailureKind::Unavailable), None, out);
             out.push(Action::Stop);
         }
     }
