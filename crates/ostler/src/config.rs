@@ -147,7 +147,7 @@ mod tests {
     fn a_wrong_or_empty_backend_is_an_error_that_lists_the_valid_ones() {
         for name in ["", "Claude", "claudecode", "gpt"] {
             let error = read(&[("AGENT_BACKEND", name)]).unwrap_err().to_string();
-            assert!(error.contains("claude, codex"), "{error}");
+            assert!(error.contains("claude, codex, gemini, opencode, pi"), "{error}");
         }
         assert_eq!(read(&[("AGENT_BACKEND", "codex")]).unwrap().agent.name, "codex");
     }

@@ -143,13 +143,15 @@ pub struct Usage {
 
 impl Usage {
     /// Counts as providers do that report cached tokens beside the input.
-    pub(crate) const fn with_cache_apart(self) -> Charge {
+    #[must_use]
+    pub const fn with_cache_apart(self) -> Charge {
         let input = self.input + self.cache_write + self.cache_read;
         Charge { input, cached: self.cache_read, output: self.output }
     }
 
     /// Counts as providers do that report cached tokens as a part of the input.
-    pub(crate) const fn with_cache_within(self) -> Charge {
+    #[must_use]
+    pub const fn with_cache_within(self) -> Charge {
         Charge { input: self.input, cached: self.cache_read, output: self.output }
     }
 }

@@ -60,14 +60,18 @@ fn an_unknown_agent_lists_the_valid_ones() {
     check(
         &["run", "--agent", "gpt", "hi"],
         2,
-        "invalid agent provider \"gpt\"; valid agents: claude, codex",
+        "invalid agent provider \"gpt\"; valid agents: claude, codex, gemini, opencode, pi",
     );
     let place = Place::new();
     let mut command = place.ostler(&["run", "hi"]);
     command.env("AGENT_BACKEND", "");
     let outcome = Outcome::of_input(command, None);
     assert_eq!(outcome.code, Some(2));
-    assert!(outcome.stderr.contains("valid agents: claude, codex"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("valid agents: claude, codex, gemini, opencode, pi"),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]

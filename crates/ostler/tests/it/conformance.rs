@@ -10,7 +10,7 @@ mod rig;
 mod sessions;
 mod settings;
 
-use ostler_sim::model::{ANTHROPIC_USAGE, RESPONSES_USAGE, Usage};
+use ostler_sim::model::{ANTHROPIC_USAGE, CHAT_USAGE, Charge, GEMINI_USAGE, RESPONSES_USAGE};
 
 /// What is true of one agent and not of all.
 pub(crate) struct Facts {
@@ -31,10 +31,45 @@ pub(crate) struct Facts {
     pub(crate) restricts_tools: bool,
     /// Whether the CLI says what a turn cost.
     pub(crate) tells_cost: bool,
-    /// Whether a declined answer is an error; else it is an empty answer.
-    pub(crate) refusal_is_error: bool,
+    /// What a declined answer comes to.
+    pub(crate) refusal: Refusal,
+    /// What an answer that is cut at its length limit comes to.
+    pub(crate) cut_answer: CutAnswer,
+    /// Whether a tool can be seen while it runs, not only when it is done.
+    pub(crate) shows_running_tool: bool,
+    /// Whether a session is there after its very first turn was cancelled.
+    pub(crate) keeps_cancelled_first_turn: bool,
+    /// Whether several first starts at once in a new home get in each other's way.
+    pub(crate) first_start_is_exclusive: bool,
+    /// A model beside the usual one, by the name that reaches the provider at its end.
+    pub(crate) other_model: &'static str,
+    /// What the model gets to see of a prompt.
+    pub(crate) arrives: fn(&str) -> String,
+    /// Whether a retry that went well is told.
+    pub(crate) tells_retries: bool,
     /// What one call of the simulated model costs.
-    pub(crate) usage: Usage,
+    pub(crate) usage: Charge,
+}
+
+/// What becomes of an answer that is cut at its length limit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CutAnswer {
+    Error,
+    StopReason,
+    NotShown,
+}
+
+/// Returns the prompt as it was typed.
+fn as_typed(prompt: &str) -> String {
+    prompt.to_owned()
+}
+
+/// What becomes of an answer that the model declines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Error,
+    EmptyAnswer,
+    Text,
 }
 
 pub(crate) static CLAUDE: Facts = Facts {
@@ -47,8 +82,15 @@ pub(crate) static CLAUDE: Facts = Facts {
     limits_turns: true,
     restricts_tools: true,
     tells_cost: true,
-    refusal_is_error: true,
-    usage: ANTHROPIC_USAGE,
+    refusal: Refusal::Error,
+    cut_answer: CutAnswer::Error,
+    shows_running_tool: true,
+    keeps_cancelled_first_turn: true,
+    first_start_is_exclusive: false,
+    other_model: "claude-sonnet-4-5",
+    arrives: as_typed,
+    tells_retries: true,
+    usage: ANTHROPIC_USAGE.with_cache_apart(),
 };
 
 pub(crate) static CODEX: Facts = Facts {
@@ -62,9 +104,93 @@ pub(crate) static CODEX: Facts = Facts {
     restricts_tools: false,
     tells_cost: false,
     // Codex drops a refusal from the stream: the turn ends with no text at all.
-    refusal_is_error: false,
-    usage: RESPONSES_USAGE,
+    refusal: Refusal::EmptyAnswer,
+    cut_answer: CutAnswer::Error,
+    shows_running_tool: true,
+    keeps_cancelled_first_turn: true,
+    first_start_is_exclusive: false,
+    other_model: "gpt-5.5",
+    arrives: as_typed,
+    // It retries a request silently and tells only of broken streams.
+    tells_retries: false,
+    usage: RESPONSES_USAGE.with_cache_within(),
 };
+
+pub(crate) static GEMINI: Facts = Facts {
+    agent: "gemini",
+    program: "node_modules/.bin/gemini",
+    streams: true,
+    // Only its token counts show that the model thought.
+    shows_thinking: false,
+    shows_unknown_tool: true,
+    // A command that failed is a success to it, without a code.
+    shows_exit_code: false,
+    limits_turns: true,
+    restricts_tools: true,
+    tells_cost: false,
+    // The API has no word for it: the model says so in its text.
+    refusal: Refusal::Text,
+    cut_answer: CutAnswer::NotShown,
+    shows_running_tool: true,
+    keeps_cancelled_first_turn: true,
+    first_start_is_exclusive: false,
+    other_model: "gemini-2.5-pro",
+    arrives: escaped_for_gemini,
+    tells_retries: true,
+    usage: Charge {
+        output: GEMINI_USAGE.output + GEMINI_USAGE.reasoning,
+        ..GEMINI_USAGE.with_cache_within()
+    },
+};
+
+pub(crate) static OPENCODE: Facts = Facts {
+    agent: "opencode",
+    program: "node_modules/opencode-linux-x64/bin/opencode",
+    streams: false,
+    shows_thinking: true,
+    shows_unknown_tool: true,
+    shows_exit_code: true,
+    limits_turns: true,
+    restricts_tools: true,
+    tells_cost: true,
+    refusal: Refusal::EmptyAnswer,
+    cut_answer: CutAnswer::StopReason,
+    shows_running_tool: false,
+    keeps_cancelled_first_turn: true,
+    first_start_is_exclusive: true,
+    other_model: "ostler_sim/sim-1",
+    arrives: as_typed,
+    tells_retries: true,
+    usage: CHAT_USAGE.with_cache_within(),
+};
+
+pub(crate) static PI: Facts = Facts {
+    agent: "pi",
+    program: "node_modules/.bin/pi",
+    streams: true,
+    shows_thinking: true,
+    shows_unknown_tool: true,
+    shows_exit_code: true,
+    limits_turns: true,
+    restricts_tools: true,
+    tells_cost: true,
+    refusal: Refusal::EmptyAnswer,
+    cut_answer: CutAnswer::Error,
+    shows_running_tool: true,
+    keeps_cancelled_first_turn: false,
+    first_start_is_exclusive: false,
+    other_model: "ostler_sim/other",
+    arrives: as_typed,
+    tells_retries: true,
+    usage: CHAT_USAGE.with_cache_within(),
+};
+
+/// Nothing but a backslash keeps Gemini from putting a file in the place of
+/// `@name`, and nothing but a blank from running a leading `/name`.
+fn escaped_for_gemini(prompt: &str) -> String {
+    let blank = if prompt.starts_with('/') { " " } else { "" };
+    format!("{blank}{}", prompt.replace('@', "\\@"))
+}
 
 /// Writes the tests of one file down for every agent.
 macro_rules! for_every_agent {
@@ -74,6 +200,15 @@ macro_rules! for_every_agent {
         }
         mod codex {
             $(#[test] fn $test() { super::$test(&super::super::CODEX); })*
+        }
+        mod gemini {
+            $(#[test] fn $test() { super::$test(&super::super::GEMINI); })*
+        }
+        mod opencode {
+            $(#[test] fn $test() { super::$test(&super::super::OPENCODE); })*
+        }
+        mod pi {
+            $(#[test] fn $test() { super::$test(&super::super::PI); })*
         }
     };
 }

@@ -23,10 +23,12 @@ fn check(facts: &'static Facts, prompts: &[&str], args: &[&str]) {
         let (code, events) = rig.ask(prompt, args);
         let start: String = prompt.chars().take(40).collect();
         assert_eq!(code, Some(0), "{start:?}: {}", events.last());
-        assert_eq!(events.last()["response_text"], model::echo(prompt), "{start:?}");
+        let arrives = (facts.arrives)(prompt);
+        assert_eq!(events.last()["response_text"], model::echo(&arrives), "{start:?}");
     }
     let asked: Vec<_> = rig.model.requests().iter().filter_map(|r| r.prompt.clone()).collect();
-    assert_eq!(asked, prompts, "one request each");
+    let arrived: Vec<_> = prompts.iter().map(|prompt| (facts.arrives)(prompt)).collect();
+    assert_eq!(asked, arrived, "one request each");
 }
 
 fn a_prompt_of_200_kb_arrives_whole(facts: &'static Facts) {

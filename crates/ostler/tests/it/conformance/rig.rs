@@ -57,7 +57,9 @@ impl Rig {
         let clis = PathBuf::from(std::env::var_os("OSTLER_TEST_CLIS").unwrap());
         let program = clis.join(self.facts.program);
         let mut command = self.place.ostler(&["run", "--agent", self.facts.agent]);
-        command.arg("--bin").arg(program).arg("--isolated");
+        // Some CLIs are scripts of Node's; the one that was installed with them comes first.
+        let path = format!("{}:/usr/bin:/bin", clis.join("node_modules/.bin").display());
+        command.env("PATH", path).arg("--bin").arg(program).arg("--isolated");
         if !args.contains(&"--timeout") {
             command.args(["--timeout", "90s"]);
         }

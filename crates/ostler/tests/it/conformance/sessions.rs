@@ -62,6 +62,9 @@ fn an_unknown_session_is_lost_and_nothing_else_is_started(facts: &'static Facts)
 
 fn two_sessions_at_once_both_succeed(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts) else { return };
+    if facts.first_start_is_exclusive {
+        rig.ask("hello", &[]);
+    }
     let both = [rig.start("sim:slow=1000", &[]), rig.start("sim:slow=1000", &[])];
     let ends = both.map(crate::support::Running::finish);
     for (code, events) in &ends {

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use ostler_sim::model::Recorded;
+use serde_json::Value;
+
 use super::{Facts, for_every_agent, rig::Rig};
 
 for_every_agent! {
@@ -21,21 +24,37 @@ for_every_agent! {
 fn the_system_prompt_reaches_the_model(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts) else { return };
     let marker = "Always mention the \"blue\" heron \u{1f426}.\nSecond line.";
-    let (code, events) = rig.ask("sim:system", &["--system", marker]);
-    assert_eq!(code, Some(0), "{}", events.last());
-    assert!(events.last()["response_text"].as_str().unwrap().contains(marker));
     let file = rig.place.path("system.md");
     fs::write(&file, marker).unwrap();
-    let (_, events) = rig.ask("sim:system", &["--system-file", file.to_str().unwrap()]);
-    assert!(events.last()["response_text"].as_str().unwrap().contains(marker));
+    for option in [["--system", marker], ["--system-file", file.to_str().unwrap()]] {
+        let before = rig.model.requests().len();
+        let (code, events) = rig.ask("hello", &option);
+        assert_eq!(code, Some(0), "{}", events.last());
+        let requests = rig.model.requests();
+        let asked = requests.iter().skip(before).filter(|request| request.prompt.is_some());
+        assert!(asked.into_iter().all(|request| has_text(&request.body, marker)));
+    }
+}
+
+/// Returns whether a text stands anywhere in a request.
+fn has_text(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(string) => string.contains(text),
+        Value::Array(values) => values.iter().any(|value| has_text(value, text)),
+        Value::Object(fields) => fields.values().any(|value| has_text(value, text)),
+        _ => false,
+    }
 }
 
 fn the_model_can_be_chosen(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts) else { return };
-    let model = if facts.agent == "claude" { "claude-sonnet-4-5" } else { "gpt-5.5" };
-    let (code, events) = rig.ask("hello", &["--model", model]);
+    let (code, events) = rig.ask("hello", &["--model", facts.other_model]);
     assert_eq!(code, Some(0), "{}", events.last());
-    assert!(rig.model.requests().iter().all(|request| request.body["model"] == model));
+    let name = facts.other_model.rsplit('/').next().unwrap();
+    let requests = rig.model.requests();
+    // Gemini's API has it in the path.
+    let asks = |request: &Recorded| request.body["model"] == name || request.path.contains(name);
+    assert!(requests.iter().all(|request| asks(request)), "{:?}", requests.len());
 }
 
 fn an_option_that_the_agent_lacks_is_warned_about_and_ignored(facts: &'static Facts) {
@@ -78,7 +97,8 @@ fn ask_with_nobody_to_ask_is_read_only_and_says_so(facts: &'static Facts) {
 
 fn a_limit_of_model_calls_ends_an_endless_turn(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts) else { return };
-    let (code, events) = rig.ask("sim:loop", &["--max-turns", "3", "--timeout", "8s"]);
+    let timeout = if facts.limits_turns { "80s" } else { "8s" };
+    let (code, events) = rig.ask("sim:loop", &["--max-turns", "3", "--timeout", timeout]);
     let last = events.last();
     if facts.limits_turns {
         assert_eq!((code, &last["error"]["kind"]), (Some(1), &"limit_reached".into()), "{last}");
