@@ -8,9 +8,13 @@
 pub mod claude;
 pub mod codex;
 mod document;
+pub mod gemini;
+pub mod opencode;
+mod patience;
 pub mod pi;
 #[cfg(test)]
 pub(crate) mod play;
+pub(crate) mod sniff;
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +38,8 @@ use crate::{
 };
 
 /// The built-in agents, in the order in which they are listed.
-pub static AGENTS: &[&AgentSpec] = &[&claude::SPEC, &codex::SPEC, &pi::SPEC];
+pub static AGENTS: &[&AgentSpec] =
+    &[&claude::SPEC, &codex::SPEC, &gemini::SPEC, &opencode::SPEC, &pi::SPEC];
 
 /// Finds a built-in agent by its exact name.
 #[must_use]
@@ -248,8 +253,12 @@ pub struct CommandLine {
     pub env: Vec<(OsString, OsString)>,
     /// Files to write before the start, by absolute path, inside the run folder.
     pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// Files of the agent's own home, by path below it, written unless they are there.
+    pub home_files: Vec<(PathBuf, Vec<u8>)>,
     /// What the process reads.
     pub stdin: Stdin,
+    /// How its standard output is read.
+    pub stdout: Stdout,
     /// What could not be done as asked.
     pub warnings: Vec<String>,
 }
@@ -262,6 +271,17 @@ pub enum Stdin {
     Null,
     /// These bytes, then the end.
     Bytes(Vec<u8>),
+}
+
+/// How a process's standard output is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stdout {
+    /// Through a pipe.
+    #[default]
+    Pipe,
+    /// From a file in the run folder, for programs that end without waiting
+    /// until a pipe has taken all they printed.
+    File,
 }
 
 /// Why no command line could be made.
@@ -292,13 +312,17 @@ pub struct SessionKey(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TurnKey(pub u32);
 
+/// A dialect's own name for a timer it armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TimerKey(pub u32);
+
 /// The only session of a one-shot process.
 pub const ONLY_SESSION: SessionKey = SessionKey(0);
 /// The only turn of a one-shot process.
 pub const ONLY_TURN: TurnKey = TurnKey(0);
 
 /// What happened to the process or was asked of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Input<'a> {
     /// It printed a line. `bytes` has no line end.
     Line {
@@ -314,6 +338,8 @@ pub enum Input<'a> {
         /// Which.
         turn: TurnKey,
     },
+    /// A timer rang.
+    Timer(TimerKey),
     /// The process is gone, and everything it printed has been read.
     Exited(&'a Exit),
 }
@@ -323,6 +349,13 @@ pub enum Input<'a> {
 pub enum Action {
     /// Ends the process by its stop plan.
     Stop,
+    /// Rings once after a while. Arming the same timer again moves it.
+    Arm {
+        /// Which.
+        timer: TimerKey,
+        /// How long from now.
+        after: Duration,
+    },
     /// The agent's id for the session is known.
     Opened {
         /// Which session.

@@ -72,7 +72,9 @@ pub fn find(
     Ok(native(spec, &found).unwrap_or(found))
 }
 
-fn search(program: &Path, path_variable: Option<&OsStr>) -> Option<PathBuf> {
+/// Looks for a program by its bare name, in the folders of PATH that are absolute.
+#[must_use]
+pub fn search(program: &Path, path_variable: Option<&OsStr>) -> Option<PathBuf> {
     std::env::split_paths(path_variable?)
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(program))

@@ -1,48 +1,31 @@
 //! An agent that is a program on this machine: one process per turn.
 //!
-//! Puts the parts together: the request is checked, the program found, the
-//! session locked, the command line made, the process driven, and the three
-//! witnesses of its end heard.
+//! Checks a request and finds the program; what happens then is in `one_shot`.
 
 use std::{
-    ffi::OsString,
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
+    ffi::{OsStr, OsString},
+    fmt, fs, io,
+    path::PathBuf,
 };
 
-use jiff::Timestamp;
 use thiserror::Error;
-use tokio::{
-    sync::mpsc,
-    time::{Instant, timeout_at},
-};
+use tokio::sync::mpsc;
 
 use crate::{
-    agent::{AgentName, AgentSpec, Caps, CommandLine, Launch, LaunchError, TurnEnd},
+    agent::{AgentName, AgentSpec, Caps, CommandLine, LaunchError},
     binary::{self, BinaryError},
-    driver::{Drive, Limits, Transcript},
-    environment::ChildEnvironment,
-    event::{EventBody, Mode, Started, Status, Trigger, TurnId, TurnReport},
-    failure::{Failure, FailureKind},
+    event::TurnId,
+    failure::chain,
     host::Host,
-    identity,
-    lock::SessionLock,
-    memo::Memo,
+    one_shot::OneShot,
     outbox::Outbox,
-    proc::{self, Spawn},
     registry::{Agent, BoxFuture},
-    request::{
-        self, Format, Open, Options, Permissions, ProjectSettings, RequestError, TurnRequest,
-    },
-    run_dir::RunDir,
+    request::{self, Open, RequestError, TurnRequest},
+    template,
+    transcript::Transcript,
     turn::{Control, EVENTS_AHEAD, Turn},
-    verdict::{Evidence, Reason, verdict},
     version::{self, Health},
 };
-
-/// The longest answer that is kept whole.
-const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Why a turn could not be started at all.
 #[derive(Debug, Error)]
@@ -70,7 +53,6 @@ pub enum StartError {
 }
 
 /// What would be run: the answer to `--dry-run`.
-#[derive(Debug)]
 pub struct Plan {
     /// The program.
     pub program: PathBuf,
@@ -78,6 +60,13 @@ pub struct Plan {
     pub line: CommandLine,
     /// The whole environment.
     pub environment: Vec<(OsString, OsString)>,
+}
+
+impl fmt::Debug for Plan {
+    /// Leaves the environment out: there are secrets in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").field("program", &self.program).finish_non_exhaustive()
+    }
 }
 
 /// An agent that is a program on this machine.
@@ -109,12 +98,17 @@ impl CliAgent {
         self.spec
     }
 
+    /// Cancels what runs in a session; returns how many turns that were.
+    pub fn cancel_session(&self, session_id: &str) -> usize {
+        self.host.running().cancel(self.spec.name, session_id)
+    }
+
     /// Finds the agent's program.
     ///
     /// # Errors
     /// When there is none that can be run.
     pub fn find(&self) -> Result<PathBuf, BinaryError> {
-        let path = self.host.environment().get(std::ffi::OsStr::new("PATH"));
+        let path = self.host.environment().get(OsStr::new("PATH"));
         binary::find(self.spec, self.program.as_deref(), path.map(OsString::as_os_str))
     }
 
@@ -125,7 +119,7 @@ impl CliAgent {
     pub fn plan(&self, request: &TurnRequest) -> Result<Plan, StartError> {
         let run_dir = self.example_run_dir();
         let ready = self.prepare(request.clone())?;
-        let line = (self.spec.launch)(&ready.launch(&run_dir))?;
+        let line = ready.line(&run_dir)?;
         let environment = ready.environment(&line, &run_dir, "trn_…");
         Ok(Plan { program: ready.program_of(&line), line, environment })
     }
@@ -135,16 +129,9 @@ impl CliAgent {
         self.host.run_root().join("ostler-run")
     }
 
-    fn prepare(&self, mut request: TurnRequest) -> Result<Ready, StartError> {
+    fn prepare(&self, mut request: TurnRequest) -> Result<OneShot, StartError> {
         request::validate(&request)?;
-        let limit = self.spec.caps.max_prompt_length;
-        if limit > 0 && request.prompt.len() > limit {
-            let length = request.prompt.chars().count();
-            if length > limit {
-                let agent = self.spec.name.to_owned();
-                return Err(RequestError::PromptTooLong { length, limit, agent }.into());
-            }
-        }
+        self.check_length(&request.prompt)?;
         if let Open::Resume(memo) = &request.open {
             (self.spec.check_session)(&memo.id)?;
             if memo.agent != self.spec.name {
@@ -166,15 +153,36 @@ impl CliAgent {
             let id = || uuid::Uuid::new_v4().to_string();
             template.variables.entry("SessionId".to_owned()).or_insert_with(id);
         }
-        let program = self.find()?;
+        let named = request.options.template.as_ref().and_then(|template| template.command.first());
+        let program = match named {
+            // Another program does not need the agent's own to be there.
+            Some(word) if !template::is_agent(self.spec.program, word) => PathBuf::from(word),
+            Some(_) | None => self.find()?,
+        };
         let version = version::cached(self.host.data_dir(), &program);
-        let prompt = identity::apply(
-            self.spec.identity,
-            &request.options.identity,
-            request.open.memo(),
-            &request.prompt,
-        );
-        Ok(Ready { spec: self.spec, host: self.host.clone(), program, version, prompt, request })
+        Ok(OneShot { spec: self.spec, host: self.host.clone(), program, version, request })
+    }
+
+    /// Asks for the version beside the turn, for the next one to know. A program
+    /// that the operator named may be anything, and is not started twice.
+    fn learn_version(&self, ready: &OneShot) {
+        if ready.version.is_none() && self.program.is_none() {
+            let (host, program) = (self.host.clone(), ready.program.clone());
+            self.host.tasks().spawn(async move { version::read(&host, program).await.ok() });
+        }
+    }
+
+    fn check_length(&self, prompt: &str) -> Result<(), RequestError> {
+        let limit = self.spec.caps.max_prompt_length;
+        // Bytes are cheap to count, and there are never fewer of them than characters.
+        if limit == 0 || prompt.len() <= limit {
+            return Ok(());
+        }
+        let length = prompt.chars().count();
+        if length <= limit {
+            return Ok(());
+        }
+        Err(RequestError::PromptTooLong { length, limit, agent: self.spec.name.to_owned() })
     }
 }
 
@@ -190,7 +198,10 @@ impl Agent for CliAgent {
     fn validate(&self) -> BoxFuture<'_, Result<Health, BinaryError>> {
         Box::pin(async move {
             let program = self.find()?;
-            Ok(version::read(&self.host, program).await)
+            version::read(&self.host, program.clone()).await.map_err(|error| {
+                let why = format!("cannot be executed: {}", chain(&error));
+                BinaryError::NotRunnable { agent: self.spec.name, path: program, why }
+            })
         })
     }
 
@@ -202,7 +213,7 @@ impl Agent for CliAgent {
             let ready = self.prepare(request)?;
             // The line is made again once the real run folder is there; a
             // template that cannot be used is the caller's mistake and told now.
-            (self.spec.launch)(&ready.launch(&self.example_run_dir()))?;
+            ready.line(&self.example_run_dir())?;
             let transcript = match &ready.request.transcript {
                 None => None,
                 Some(path) => Some(
@@ -210,320 +221,15 @@ impl Agent for CliAgent {
                         .map_err(|source| StartError::Transcript { path: path.clone(), source })?,
                 ),
             };
+            self.learn_version(&ready);
             let id = TurnId::new();
             let control = Control::under(self.host.shutdown_token());
             let (sender, events) = mpsc::channel(EVENTS_AHEAD);
             let outbox = Outbox::new(id.clone(), sender);
+            self.host.running().add(&id, self.spec.name, ready.request.open.memo(), &control);
             let task = ready.run(id.clone(), outbox, control.clone(), transcript);
             self.host.tasks().spawn(task);
             Ok(Turn::new(id, events, control))
         })
-    }
-}
-
-/// A request that can be run: all that is known before the first side effect.
-struct Ready {
-    spec: &'static AgentSpec,
-    host: Host,
-    program: PathBuf,
-    version: Option<String>,
-    prompt: String,
-    request: TurnRequest,
-}
-
-/// What is known of the session while the turn runs.
-struct Session {
-    memo: Option<Memo>,
-    lock: Option<SessionLock>,
-}
-
-impl Ready {
-    fn launch<'a>(&'a self, run_dir: &'a Path) -> Launch<'a> {
-        let memo = self.request.open.memo();
-        Launch {
-            mode: Mode::OneShot,
-            options: &self.request.options,
-            open: &self.request.open,
-            prompt: &self.prompt,
-            version: self.version.as_deref().or(memo.and_then(|memo| memo.version.as_deref())),
-            run_dir,
-        }
-    }
-
-    fn program_of(&self, line: &CommandLine) -> PathBuf {
-        line.program.as_ref().map_or_else(|| self.program.clone(), PathBuf::from)
-    }
-
-    fn environment(
-        &self,
-        line: &CommandLine,
-        run_dir: &Path,
-        mark: &str,
-    ) -> Vec<(OsString, OsString)> {
-        let environment = ChildEnvironment {
-            inherited: self.host.environment(),
-            spec: self.spec,
-            home: self.request.options.home.as_deref(),
-            run_dir,
-            mark,
-            line: &line.env,
-            named: &self.request.options.env,
-        };
-        environment.build()
-    }
-
-    /// Runs the turn to its end, whatever happens, and says so exactly once.
-    async fn run(
-        self,
-        id: TurnId,
-        mut outbox: Outbox,
-        control: Control,
-        transcript: Option<Transcript>,
-    ) {
-        let started = Instant::now();
-        let mut session = Session { memo: None, lock: None };
-        let mut evidence =
-            match self.attempt(started, &id, &mut outbox, &control, transcript, &mut session).await
-            {
-                Ok(evidence) => evidence,
-                Err(reason) => Evidence { reason: Some(reason), ..Evidence::default() },
-            };
-        let exit_code = evidence.exit.as_ref().map(crate::agent::Exit::number);
-        let end = verdict(self.spec.title, &mut evidence);
-        let report = self.report(started, exit_code, end, session.memo.take());
-        if let Some(failure) = &report.error {
-            outbox.push(None, EventBody::Error(failure.clone()));
-        }
-        // The session is free before anybody can learn that the turn is over.
-        drop(session);
-        outbox.push(None, EventBody::Complete(Box::new(report)));
-        outbox.deliver().await;
-    }
-
-    async fn attempt(
-        &self,
-        started: Instant,
-        id: &TurnId,
-        outbox: &mut Outbox,
-        control: &Control,
-        mut transcript: Option<Transcript>,
-        session: &mut Session,
-    ) -> Result<Evidence, Reason> {
-        let deadline = started + self.request.timeout;
-        session.lock = self.lock_session(outbox, control, deadline).await?;
-        let run_dir = RunDir::create(self.host.run_root()).map_err(|error| {
-            let root = self.host.run_root().display();
-            not_started(format!("could not make a folder for the turn in {root}: {error}"))
-        })?;
-        let launch = self.launch(run_dir.path());
-        let line = (self.spec.launch)(&launch).map_err(|error| not_started(error.to_string()))?;
-        self.write_files(&line).map_err(not_started)?;
-        let environment = self.environment(&line, run_dir.path(), id.as_str());
-        let program = self.program_of(&line);
-        if let Some(transcript) = &mut transcript {
-            let argv: Vec<_> = std::iter::once(program.as_os_str())
-                .chain(line.args.iter().map(OsString::as_os_str))
-                .map(|word| word.to_string_lossy())
-                .collect();
-            transcript.write("argv", &serde_json::json!(argv));
-        }
-        let proc = proc::spawn(Spawn {
-            program: &program,
-            args: &line.args,
-            env: &environment,
-            cwd: &self.request.options.cwd,
-            stdin: line.stdin.clone(),
-        })
-        .map_err(|error| not_started(error.to_string()))?;
-        outbox.push(None, EventBody::Started(self.started()));
-        for text in line.warnings.into_iter().chain(self.unread_project_files()) {
-            outbox.push(None, EventBody::Status(Status::Warning { text }));
-        }
-        let drive = Drive {
-            proc,
-            dialect: (self.spec.dialect)(&launch),
-            stop_plan: self.spec.stop,
-            outbox,
-            control,
-            limits: Limits {
-                deadline,
-                timeout: self.request.timeout,
-                idle: self.request.idle_timeout,
-            },
-            transcript,
-            opened: &mut |id| self.session_opened(id, session),
-        };
-        let evidence = drive.run().await;
-        // Removing a folder that a CLI filled can take a while; the turn is over before.
-        self.host.tasks().spawn_blocking(move || drop(run_dir));
-        Ok(evidence)
-    }
-
-    /// Waits for the session to be free. A new one cannot be in use.
-    async fn lock_session(
-        &self,
-        outbox: &mut Outbox,
-        control: &Control,
-        deadline: Instant,
-    ) -> Result<Option<SessionLock>, Reason> {
-        let Some(memo) = self.request.open.memo() else {
-            return Ok(None);
-        };
-        let path = self.host.memos().path(self.spec.name, &memo.id, "lock");
-        let fail = |error: io::Error| {
-            let text = format!("could not lock session {} by {}: {error}", memo.id, path.display());
-            Reason::NotStarted(Failure::new(FailureKind::Internal, text))
-        };
-        if let Some(lock) = SessionLock::try_take(&path).map_err(fail)? {
-            return Ok(Some(lock));
-        }
-        let text = "another turn of this session is running; waiting for its end".to_owned();
-        outbox.push(None, EventBody::Status(Status::Queued { text }));
-        let waiting = timeout_at(deadline, SessionLock::take(path.clone()));
-        tokio::select! {
-            biased;
-            () = control.cancel.cancelled() => Err(Reason::Cancelled),
-            () = control.kill.cancelled() => Err(Reason::Cancelled),
-            lock = waiting => match lock {
-                Ok(lock) => lock.map(Some).map_err(fail),
-                Err(_) => Err(Reason::NotStarted(Failure::new(
-                    FailureKind::SessionBusy,
-                    format!("session {} was in use for {:?}", memo.id, self.request.timeout),
-                ))),
-            },
-        }
-    }
-
-    /// Tells which files of the directory the agent does not read, because nobody trusted it.
-    fn unread_project_files(&self) -> Option<String> {
-        let options = &self.request.options;
-        if options.project_settings == ProjectSettings::Trusted || is_literal(options) {
-            return None;
-        }
-        let files = self.spec.project_files.iter();
-        let there: Vec<_> = files.filter(|file| options.cwd.join(file).exists()).copied().collect();
-        (!there.is_empty()).then(|| {
-            format!("not read, because the directory is not trusted: {}", there.join(", "))
-        })
-    }
-
-    fn write_files(&self, line: &CommandLine) -> Result<(), String> {
-        if let Some(home) = &self.request.options.home {
-            fs::create_dir_all(home)
-                .map_err(|error| format!("could not make the home {}: {error}", home.display()))?;
-        }
-        for (path, content) in &line.files {
-            fs::write(path, content)
-                .map_err(|error| format!("could not write {}: {error}", path.display()))?;
-        }
-        Ok(())
-    }
-
-    fn started(&self) -> Started {
-        let memo = self.request.open.memo();
-        Started {
-            agent: AgentName::new(self.spec.name),
-            version: self.version.clone(),
-            mode: Mode::OneShot,
-            session_id: memo.map(|memo| memo.id.clone()),
-            model: self.request.options.model.clone(),
-            cwd: self.request.options.cwd.clone(),
-            resumed: memo.is_some(),
-            attempt: self.request.attempt,
-            trigger: Trigger::Prompt,
-        }
-    }
-
-    /// Notes the agent's id, and takes the lock of a session that has just come to be.
-    fn session_opened(&self, id: &str, session: &mut Session) {
-        let known = self.request.open.memo().filter(|memo| memo.id == id);
-        let mut memo = known.cloned().unwrap_or_else(|| Memo::of_id(self.spec.name, id));
-        memo.created_at = memo.created_at.or_else(|| Some(Timestamp::now()));
-        memo.cwd = Some(self.request.options.cwd.clone());
-        memo.home.clone_from(&self.request.options.home);
-        session.memo = Some(memo);
-        if known.is_none() {
-            let path = self.host.memos().path(self.spec.name, id, "lock");
-            // Without the lock the turn still runs; only a second user would not be told to wait.
-            session.lock = SessionLock::try_take(&path).ok().flatten();
-        }
-    }
-
-    fn report(
-        &self,
-        started: Instant,
-        exit_code: Option<i32>,
-        end: TurnEnd,
-        memo: Option<Memo>,
-    ) -> TurnReport {
-        let (response_text, truncated) = match &end.failure {
-            Some(failure) => (Some(failure.response_text().to_owned()), false),
-            None => cap(end.text),
-        };
-        let memo = memo.map(|mut memo| {
-            memo.updated_at = Some(Timestamp::now());
-            memo.model = end.model.clone().or(memo.model);
-            memo.totals = end.totals.or(memo.totals);
-            memo.system_sent |= self.request.options.system_prompt.is_some()
-                || self.prompt.len() != self.request.prompt.len();
-            if let Some(version) = end.meta.get("version").and_then(serde_json::Value::as_str) {
-                memo.version = Some(version.to_owned());
-            }
-            memo
-        });
-        TurnReport {
-            agent: AgentName::new(self.spec.name),
-            session_id: memo.as_ref().map(|memo| memo.id.clone()),
-            response_text,
-            error: end.failure,
-            exit_code,
-            duration_ms: millis(started.elapsed()),
-            model: end.model,
-            stop_reason: end.stop_reason,
-            mode: Mode::OneShot,
-            usage: end.usage,
-            truncated,
-            memo,
-            meta: end.meta,
-        }
-    }
-}
-
-fn not_started(message: String) -> Reason {
-    Reason::NotStarted(Failure::new(FailureKind::SpawnFailed, message))
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Whether the command line is the literal one, which protects against nothing.
-fn is_literal(options: &Options) -> bool {
-    options.format == Format::Json && options.permissions == Permissions::Bypass
-}
-
-/// Cuts a very long answer at a character.
-fn cap(text: Option<String>) -> (Option<String>, bool) {
-    match text {
-        Some(mut text) if text.len() > MAX_RESPONSE_BYTES => {
-            text.truncate(text.floor_char_boundary(MAX_RESPONSE_BYTES));
-            (Some(text), true)
-        }
-        text => (text, false),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_very_long_answer_is_cut_at_a_character_and_says_so() {
-        let long = "é".repeat(MAX_RESPONSE_BYTES / 2 + 1);
-        let (text, truncated) = cap(Some(format!("x{long}")));
-        assert_eq!(text.map(|text| text.len()), Some(MAX_RESPONSE_BYTES - 1));
-        assert!(truncated);
-        assert_eq!(cap(Some("short".into())), (Some("short".into()), false));
-        assert_eq!(cap(None), (None, false));
     }
 }

@@ -9,17 +9,17 @@
 //! does not go by its stop plan is killed with its whole tree, so the loop
 //! always ends.
 
-use std::{fs, io::Write as _, path::Path, time::Duration};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    agent::{Action, Dialect, Exit, Input, ONLY_TURN, StopStep, TurnEnd},
+    agent::{Action, Dialect, Exit, Input, ONLY_TURN, StopStep, TimerKey, TurnEnd},
     event::{EventBody, Status, Stream},
     outbox::Outbox,
     proc::{Proc, ProcEvent},
+    transcript::Transcript,
     turn::Control,
     verdict::{Evidence, Reason},
 };
@@ -37,27 +37,6 @@ pub(crate) struct Limits {
     pub(crate) deadline: Instant,
     pub(crate) timeout: Duration,
     pub(crate) idle: Duration,
-}
-
-/// Writes every raw line down, with its stream and time.
-#[derive(Debug)]
-pub(crate) struct Transcript {
-    file: fs::File,
-    started: Instant,
-}
-
-impl Transcript {
-    pub(crate) fn create(path: &Path) -> std::io::Result<Self> {
-        Ok(Self { file: fs::File::create(path)?, started: Instant::now() })
-    }
-
-    /// Returns whether the line could be written.
-    pub(crate) fn write(&mut self, what: &str, value: &serde_json::Value) -> bool {
-        let ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let mut line = json!({ "ms": ms, "from": what, "line": value }).to_string();
-        line.push('\n');
-        self.file.write_all(line.as_bytes()).is_ok()
-    }
 }
 
 /// One process, one dialect, one turn, until all of it has ended.
@@ -79,6 +58,8 @@ struct State {
     actions: Vec<Action>,
     stopping: Stopping,
     killed: bool,
+    /// What the dialect wants to be reminded of.
+    timers: Vec<(Instant, TimerKey)>,
     /// When the agent was last paused or unpaused by its reader.
     reader_caught_up_at: Instant,
     /// The agent's id for the session, which a command in a prompt can change.
@@ -105,15 +86,16 @@ impl Drive<'_> {
             actions: Vec::new(),
             stopping: Stopping::No,
             killed: false,
+            timers: Vec::new(),
             reader_caught_up_at: Instant::now(),
             session: None,
         };
         while state.evidence.exit.is_none() {
             let alarm = self.alarm(&state);
             let running = state.evidence.reason.is_none() && state.evidence.end.is_none();
-            // A turn that is given up is read on even if the reader is behind;
-            // else a reader that has stopped could hold up the end.
-            let may_read = !self.outbox.is_behind() || state.evidence.reason.is_some();
+            // A process that is to end is read on even if the reader is behind;
+            // else a reader that has stopped could hide how it ended.
+            let may_read = !self.outbox.is_behind() || !matches!(state.stopping, Stopping::No);
             tokio::select! {
                 biased;
                 () = self.control.kill.cancelled(), if !state.killed => self.kill_now(&mut state),
@@ -170,6 +152,10 @@ impl Drive<'_> {
                     }
                 }
                 Action::Stop => self.begin_stop(state),
+                Action::Arm { timer, after } => {
+                    state.timers.retain(|(_, armed)| *armed != timer);
+                    state.timers.extend(Instant::now().checked_add(after).map(|at| (at, timer)));
+                }
             }
         }
         state.actions = actions;
@@ -177,6 +163,7 @@ impl Drive<'_> {
 
     fn ended(&mut self, state: &mut State, end: TurnEnd) {
         state.evidence.end = Some(end);
+        self.outbox.limit();
         if matches!(state.stopping, Stopping::No) {
             state.stopping = Stopping::Expected(Instant::now() + GRACE_AFTER_END);
         }
@@ -184,6 +171,7 @@ impl Drive<'_> {
 
     fn give_up(&mut self, state: &mut State, reason: Reason) {
         state.evidence.reason = Some(reason);
+        self.outbox.limit();
         state.stopping = Stopping::Expected(Instant::now() + GRACE_AFTER_CANCEL);
         self.step(state, Input::Cancel { turn: ONLY_TURN });
     }
@@ -225,21 +213,36 @@ impl Drive<'_> {
 
     /// Returns the next moment at which something is due.
     fn alarm(&self, state: &State) -> Instant {
+        let own = self.own_alarm(state);
+        state.timers.iter().map(|(at, _)| *at).min().map_or(own, |timer| timer.min(own))
+    }
+
+    /// Returns the next moment at which the driver itself has something to do.
+    fn own_alarm(&self, state: &State) -> Instant {
         match state.stopping {
             Stopping::Expected(at) | Stopping::Step(_, at) | Stopping::Killed(at) => at,
             // A paused agent cannot print, so its silence does not count.
             Stopping::No if self.outbox.is_behind() => self.limits.deadline,
             Stopping::No => {
                 let last_byte = self.proc.last_byte_at().max(state.reader_caught_up_at);
-                self.limits.deadline.min(last_byte + self.limits.idle)
+                let silent_until = last_byte.checked_add(self.limits.idle);
+                silent_until.map_or(self.limits.deadline, |at| at.min(self.limits.deadline))
             }
         }
     }
 
     fn alarm_rang(&mut self, state: &mut State) {
+        let now = Instant::now();
+        if let Some(rang) = state.timers.iter().position(|(at, _)| *at <= now) {
+            let (_, timer) = state.timers.swap_remove(rang);
+            self.step(state, Input::Timer(timer));
+        }
+        if now < self.own_alarm(state) {
+            return;
+        }
         match state.stopping {
             Stopping::No => {
-                let message = if Instant::now() >= self.limits.deadline {
+                let message = if now >= self.limits.deadline {
                     format!("no answer within {:?}", self.limits.timeout)
                 } else {
                     format!("the agent printed nothing for {:?}", self.limits.idle)

@@ -57,7 +57,7 @@ pub const MARK: &str = "OSTLER_TURN";
 pub type Variables = BTreeMap<OsString, OsString>;
 
 /// What decides a child's environment, in rising order of authority.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ChildEnvironment<'a> {
     /// Ostler's own environment, of which only listed names are taken.
     pub inherited: &'a Variables,

@@ -5,7 +5,10 @@
 //! `ostler run --output stream-json`: every event is one flat object, which is
 //! why serialization is written out here instead of derived.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use jiff::Timestamp;
 use serde::{
@@ -144,6 +147,7 @@ pub struct Started {
     /// The model that was asked for.
     pub model: Option<String>,
     /// Where the agent works.
+    #[serde(serialize_with = "lossy")]
     pub cwd: PathBuf,
     /// Whether an existing session goes on.
     pub resumed: bool,
@@ -440,6 +444,11 @@ fn status_entries<M: SerializeMap>(status: &Status, map: &mut M) -> Result<(), M
         Status::Retracted { block } => map.serialize_entry("block", block),
         Status::Warning { .. } | Status::Queued { .. } | Status::Compacted { .. } => Ok(()),
     }
+}
+
+/// Writes a path that need not be UTF-8.
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 /// Writes the fields of a small struct into the enclosing object.

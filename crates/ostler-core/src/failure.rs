@@ -186,6 +186,19 @@ pub fn exit_text(name: &str, code: i32, stderr: &str) -> String {
     format!("{name} CLI error (exit {code}): {shown}")
 }
 
+/// Returns an error with all its causes, in one line.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
 impl Serialize for Failure {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(4))?;

@@ -2,14 +2,16 @@
 //! and the tasks that shutdown waits for.
 
 use std::{
-    path::{Path, PathBuf},
+    fmt, fs, io,
+    os::unix::fs::DirBuilderExt,
+    path::{self, Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{environment::Variables, memo::MemoStore, run_dir};
+use crate::{environment::Variables, memo::MemoStore, run_dir, running::Running};
 
 /// The surroundings in which agents run. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -21,11 +23,12 @@ pub struct Host {
 struct Shared {
     config: HostConfig,
     tasks: TaskTracker,
+    running: Running,
     shutdown: CancellationToken,
 }
 
 /// What a [`Host`] is made from.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct HostConfig {
     /// The outer environment, of which agents see only listed names.
     pub environment: Variables,
@@ -33,6 +36,16 @@ pub struct HostConfig {
     pub data_dir: PathBuf,
     /// Where the turns' private folders are made.
     pub run_root: PathBuf,
+}
+
+impl fmt::Debug for HostConfig {
+    /// Leaves the environment out: there are secrets in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostConfig")
+            .field("data_dir", &self.data_dir)
+            .field("run_root", &self.run_root)
+            .finish_non_exhaustive()
+    }
 }
 
 impl HostConfig {
@@ -57,6 +70,9 @@ impl HostConfig {
             (None, None) => home().join(".local/share/ostler"),
         };
         let run_root = get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+        // A child has another working directory, to which a relative path would lead.
+        let data_dir = path::absolute(&data_dir).unwrap_or(data_dir);
+        let run_root = path::absolute(&run_root).unwrap_or(run_root);
         Self { environment, data_dir, run_root }
     }
 }
@@ -71,6 +87,7 @@ impl Host {
             shared: Arc::new(Shared {
                 config,
                 tasks: TaskTracker::new(),
+                running: Running::default(),
                 shutdown: CancellationToken::new(),
             }),
         }
@@ -120,7 +137,31 @@ impl Host {
         &self.shared.tasks
     }
 
+    pub(crate) fn running(&self) -> &Running {
+        &self.shared.running
+    }
+
     pub(crate) fn shutdown_token(&self) -> &CancellationToken {
         &self.shared.shutdown
+    }
+}
+
+/// Makes a folder with its parents, for this user only: sessions are private.
+pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_folders_are_made_absolute_and_secrets_are_not_printed() {
+        let pairs = [("OSTLER_DATA_DIR", "data"), ("TMPDIR", "tmp"), ("KEY", "very-secret")];
+        let pairs = pairs.into_iter().map(|(k, v)| (k.into(), v.into()));
+        let config = HostConfig::from_environment(pairs.collect());
+        assert!(config.data_dir.is_absolute() && config.run_root.is_absolute());
+        let host = format!("{:?} {:?}", config, Host::new(config.clone()));
+        assert!(!host.contains("very-secret"), "{host}");
     }
 }

@@ -68,8 +68,11 @@ pub mod cli_agent;
 mod driver;
 pub mod host;
 mod lock;
+mod one_shot;
 mod outbox;
 pub mod registry;
+mod running;
+mod transcript;
 pub mod turn;
 mod verdict;
 

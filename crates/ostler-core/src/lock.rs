@@ -5,11 +5,13 @@
 //! however its holder dies.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
     time::Duration,
 };
+
+use crate::host::create_private_dir;
 
 /// The right to use a session; given back on drop.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ impl SessionLock {
     /// Takes the lock if nobody has it.
     pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            create_private_dir(folder)?;
         }
         let file = File::options().create(true).truncate(false).write(true).open(path)?;
         match file.try_lock() {

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use crate::host::create_private_dir;
+
 /// What to hand back in order to go on with a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Memo {
@@ -44,6 +46,9 @@ pub struct Memo {
     /// Whether the system prompt or identity text was sent.
     #[serde(default)]
     pub system_sent: bool,
+    /// Which system prompt the session began with, by its hash.
+    #[serde(default)]
+    pub system_hash: Option<String>,
 }
 
 impl Memo {
@@ -60,6 +65,7 @@ impl Memo {
             version: None,
             totals: None,
             system_sent: false,
+            system_hash: None,
         }
     }
 }
@@ -131,21 +137,27 @@ impl MemoStore {
         let text = serde_json::to_vec_pretty(memo)
             .map_err(|source| MemoError::Malformed { path: path.clone(), source })?;
         let folder = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(folder).map_err(|source| fail("create the folder of", source))?;
+        create_private_dir(folder).map_err(|source| fail("create the folder of", source))?;
         let temporary = path.with_extension(format!("{}.tmp", uuid::Uuid::now_v7().simple()));
         fs::write(&temporary, text).map_err(|source| fail("write", source))?;
         fs::rename(&temporary, &path).map_err(|source| {
-            // The rename's own error is the one to tell; the left-over is swept with the folder.
+            // The rename's own error is the one to tell.
             fs::remove_file(&temporary).ok();
             fail("replace", source)
         })
     }
 
-    /// Finds the memo that was used last for an agent in a directory.
+    /// Finds the memo that was used last for an agent in a directory, with the
+    /// same home: another home has other sessions.
     ///
     /// # Errors
     /// When the folder cannot be listed. Files that are no memos are passed over.
-    pub fn newest(&self, agent: &str, cwd: &Path) -> Result<Option<Memo>, MemoError> {
+    pub fn newest(
+        &self,
+        agent: &str,
+        cwd: &Path,
+        home: Option<&Path>,
+    ) -> Result<Option<Memo>, MemoError> {
         let folder = self.root.join(agent);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -158,7 +170,7 @@ impl MemoStore {
             .filter_map(Result::ok)
             .filter(|entry| entry.path().extension().is_some_and(|ext| ext == "json"))
             .filter_map(|entry| read(&entry.path()).ok().flatten())
-            .filter(|memo| memo.cwd.as_deref() == Some(cwd))
+            .filter(|memo| memo.cwd.as_deref() == Some(cwd) && memo.home.as_deref() == home)
             .max_by_key(|memo| memo.updated_at);
         Ok(newest)
     }
@@ -176,9 +188,12 @@ fn file_stem(id: &str) -> String {
     if harmless {
         return id.to_owned();
     }
-    let digest = Sha256::digest(id.as_bytes());
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256-{hex}")
+    format!("sha256-{}", hash(id))
+}
+
+/// Returns the SHA-256 of a text in hexadecimal.
+pub(crate) fn hash(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn read(path: &Path) -> Result<Option<Memo>, MemoError> {
@@ -210,8 +225,10 @@ mod tests {
         store.save(&memo("c", "/other", 99)).unwrap();
         store.save(&memo("a", "/w", 20)).unwrap();
         assert_eq!(store.load("claude", "a").unwrap().unwrap().updated_at, at(20));
-        assert_eq!(store.newest("claude", Path::new("/w")).unwrap().unwrap().id, "b");
-        assert_eq!(store.newest("codex", Path::new("/w")).unwrap(), None);
+        assert_eq!(store.newest("claude", Path::new("/w"), None).unwrap().unwrap().id, "b");
+        let other_home = Some(Path::new("/h"));
+        assert_eq!(store.newest("claude", Path::new("/w"), other_home).unwrap(), None);
+        assert_eq!(store.newest("codex", Path::new("/w"), None).unwrap(), None);
         assert_eq!(store.load("claude", "zzz").unwrap(), None);
     }
 
@@ -235,6 +252,6 @@ mod tests {
         fs::write(dir.path().join("sessions/codex/x.json"), "{").unwrap();
         let error = store.load("codex", "x").unwrap_err();
         assert!(error.to_string().contains("x.json"), "{error}");
-        assert_eq!(store.newest("codex", Path::new("/w")).unwrap(), None);
+        assert_eq!(store.newest("codex", Path::new("/w"), None).unwrap(), None);
     }
 }

@@ -8,11 +8,13 @@
 //!
 //! There are no tasks and no threads: all reading and writing happens inside of
 //! [`Proc::next`]. Whoever does not call it pauses the process, which is the
-//! back-pressure. What the lines mean, how long to wait and when to stop are
+//! back-pressure; a process whose output goes to a file is not paused, but
+//! memory does not grow either. What the lines mean, how long to wait and when to stop are
 //! decisions of the driver.
 
 mod error;
 mod image;
+mod tail;
 
 #[cfg(target_os = "linux")]
 mod descendants;
@@ -28,21 +30,25 @@ use group as tree;
 
 use std::{
     ffi::OsString,
-    fmt, future, io, mem,
-    os::unix::process::ExitStatusExt,
+    fmt,
+    fs::{File, OpenOptions},
+    future, io, mem,
+    os::unix::{fs::OpenOptionsExt, process::ExitStatusExt},
     path::{Path, absolute},
+    pin::Pin,
     process::{ExitStatus, Stdio},
+    task::{Context, Poll},
     time::Duration,
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
     time::{Instant, sleep_until},
 };
 
 pub use self::error::SpawnError;
-use self::{image::Image, tree::Tree};
+use self::{image::Image, tail::Tail, tree::Tree};
 use crate::{
     agent::{Signal, Stdin},
     event::Stream,
@@ -75,6 +81,8 @@ pub struct Spawn<'a> {
     pub cwd: &'a Path,
     /// What it reads.
     pub stdin: Stdin,
+    /// A file to make for its standard output, which is read from there; else a pipe.
+    pub stdout: Option<&'a Path>,
 }
 
 /// What a process did.
@@ -105,7 +113,7 @@ pub struct Proc {
     child: Child,
     pid: u32,
     stdin: Option<Feed>,
-    stdout: Output<ChildStdout>,
+    stdout: Output<Source>,
     stderr: Output<ChildStderr>,
     end: Option<End>,
 }
@@ -126,10 +134,24 @@ pub fn spawn(mut spawn: Spawn<'_>) -> Result<Proc, SpawnError> {
         return Err(SpawnError::not_found(spawn.program));
     }
     let stdin = mem::take(&mut spawn.stdin);
-    start(&spawn, stdin).map_err(|source| SpawnError::new(&spawn, source))
+    let file = match spawn.stdout {
+        Some(path) => Some(output_file(path).map_err(|source| SpawnError::Output {
+            program: spawn.program.to_owned(),
+            path: path.to_owned(),
+            source,
+        })?),
+        None => None,
+    };
+    start(&spawn, stdin, file).map_err(|source| SpawnError::new(&spawn, source))
 }
 
-fn start(spawn: &Spawn<'_>, stdin: Stdin) -> io::Result<Proc> {
+/// Makes a file and returns its writing and its reading end.
+fn output_file(path: &Path) -> io::Result<(File, File)> {
+    let writer = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
+    Ok((writer, File::open(path)?))
+}
+
+fn start(spawn: &Spawn<'_>, stdin: Stdin, file: Option<(File, File)>) -> io::Result<Proc> {
     // Made absolute because the child changes its directory first.
     let program = absolute(spawn.program)?;
     let image = Image::new(&program, spawn.args, spawn.env)?;
@@ -141,13 +163,22 @@ fn start(spawn: &Spawn<'_>, stdin: Stdin) -> io::Result<Proc> {
             Stdin::Null => Stdio::null(),
             Stdin::Bytes(_) => Stdio::piped(),
         })
-        .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    let tail = match file {
+        Some((writer, reader)) => {
+            command.stdout(writer);
+            Some(Source::File(Tail::new(reader)))
+        }
+        None => {
+            command.stdout(Stdio::piped());
+            None
+        }
+    };
     let (mut child, tree) = tree::spawn(command, image)?;
     Ok(Proc {
         pid: child.id().unwrap_or(0),
         stdin: Feed::new(child.stdin.take(), stdin),
-        stdout: Output::new(child.stdout.take()),
+        stdout: Output::new(tail.or(child.stdout.take().map(Source::Pipe))),
         stderr: Output::new(child.stderr.take()),
         tree: Some(tree),
         child,
@@ -220,19 +251,24 @@ impl Proc {
         };
         self.stdin = None;
         self.tree = None;
+        if let Some(Source::File(tail)) = &mut self.stdout.pipe {
+            tail.finish();
+        }
         self.end = Some(End::new(ended.ok()));
     }
 
     /// Reads what the dead have left in the pipes. Cancel-safe, for all its arms are.
     ///
-    /// The timeout comes last: it must not hide output that is there.
+    /// The timeout comes last: it must not hide output that is there. A file
+    /// has an end by now, so it is read to there however long it is.
     async fn drain(&mut self) {
         let Some(end) = &mut self.end else {
             return;
         };
+        let is_file = matches!(self.stdout.pipe, Some(Source::File(_)));
         let n_read = tokio::select! {
             biased;
-            n_read = self.stdout.read() => n_read,
+            n_read = self.stdout.read() => if is_file { 0 } else { n_read },
             n_read = self.stderr.read() => n_read,
             () = sleep_until(end.patience) => usize::MAX,
         };
@@ -265,6 +301,25 @@ impl End {
             signal: status.and_then(|status| status.signal()),
             patience: Instant::now() + LEAK_TIMEOUT,
             n_drained: 0,
+        }
+    }
+}
+
+/// Where standard output is read from.
+enum Source {
+    Pipe(ChildStdout),
+    File(Tail),
+}
+
+impl AsyncRead for Source {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(pipe) => Pin::new(pipe).poll_read(context, buffer),
+            Self::File(tail) => Pin::new(tail).poll_read(context, buffer),
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct TurnRequest {
     pub attempt: u32,
     /// Where to write every raw line, for bug reports and fixtures.
     pub transcript: Option<PathBuf>,
+    /// Who keeps what is remembered of the session.
+    pub memos: MemoKeeping,
     /// The project it belongs to; kept for the caller, not read here.
     pub project_id: Option<String>,
     /// The caller's own notes; kept, not read here.
@@ -53,6 +55,7 @@ impl TurnRequest {
             idle_timeout: Self::DEFAULT_IDLE_TIMEOUT,
             attempt: 1,
             transcript: None,
+            memos: MemoKeeping::Caller,
             project_id: None,
             metadata: Map::new(),
         }
@@ -64,6 +67,16 @@ impl TurnRequest {
         self.open = Open::Resume(Box::new(memo));
         self
     }
+}
+
+/// Who keeps what is remembered of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoKeeping {
+    /// The caller, who hands the report's memo back when the session goes on.
+    Caller,
+    /// The host's data folder: read and written while the session is locked, so
+    /// that turns which wait for each other see what the other left.
+    DataFolder,
 }
 
 /// Which session a turn runs in.
@@ -141,6 +154,15 @@ impl Options {
             template: None,
             identity: Identity::Off,
         }
+    }
+
+    /// Returns whether the command line is to be the literal one that existing
+    /// deployments rely on, which has no flag beyond those.
+    #[must_use]
+    pub fn is_literal(&self) -> bool {
+        self.format == Format::Json
+            && self.permissions == Permissions::Bypass
+            && self.template.is_none()
     }
 
     /// Returns which output the CLI will print: as asked, or as a template says.
@@ -330,6 +352,9 @@ pub enum RequestError {
     },
 }
 
+/// A year: what is longer is a mistake, and no clock could add it up.
+const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Checks what holds for every agent; reads the working directory's metadata.
 ///
 /// # Errors
@@ -338,7 +363,8 @@ pub fn validate(request: &TurnRequest) -> Result<(), RequestError> {
     if request.prompt.trim().is_empty() {
         return Err(RequestError::EmptyPrompt);
     }
-    if request.timeout.is_zero() || request.idle_timeout.is_zero() {
+    let limits = [request.timeout, request.idle_timeout];
+    if limits.iter().any(|limit| limit.is_zero() || *limit > MAX_TIMEOUT) {
         return Err(RequestError::InvalidTimeout);
     }
     if let Some(memo) = request.open.memo() {
@@ -427,10 +453,12 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_timeout_is_refused() {
+    fn a_zero_or_endless_timeout_is_refused() {
         let mut zero = request("hi");
-        zero.timeout = Duration::ZERO;
-        assert_eq!(validate(&zero).unwrap_err().to_string(), "invalid timeout");
+        for wrong in [Duration::ZERO, Duration::MAX] {
+            zero.timeout = wrong;
+            assert_eq!(validate(&zero).unwrap_err().to_string(), "invalid timeout");
+        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn open_parent(root: &Path) -> io::Result<PathBuf> {
 /// Everybody can write to the usual root, so somebody else may have come first.
 fn check_private(parent: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(parent)?;
-    let is_private = found.permissions().mode() & 0o7777 == PRIVATE;
+    let is_private = found.permissions().mode() & 0o777 == PRIVATE;
     if found.is_dir() && found.uid() == effective_user() && is_private {
         return Ok(());
     }
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{ffi::OsString, path::Path};
 
 use crate::{
     agent::{CommandLine, LaunchError, Stdin},
-    request::{Open, SessionArgPosition, Template},
+    request::{Open, Options, SessionArgPosition, Template},
 };
 
 /// The longest prompt that may be an argument; the kernel takes 128 KiB.
@@ -22,6 +22,8 @@ pub(crate) struct TemplateFacts {
     pub(crate) subcommand: Option<&'static str>,
     /// Other spellings of flags: one of them in the template counts for the other.
     pub(crate) spellings: &'static [&'static [&'static str]],
+    /// The flag that may come again and again with another key, if there is one.
+    pub(crate) setting: Option<&'static str>,
     /// The default session arguments for a new session.
     pub(crate) session_new: &'static [&'static str],
     /// The default session arguments for one that goes on.
@@ -32,13 +34,29 @@ pub(crate) struct TemplateFacts {
     pub(crate) misreads: fn(&str) -> bool,
 }
 
-/// Fills a template in. `flags` are the agent's own, a flag with its values each.
+/// Cuts a command line into flags with their values.
+pub(crate) fn groups(args: &[OsString]) -> Vec<Vec<OsString>> {
+    let mut groups: Vec<Vec<OsString>> = Vec::new();
+    for word in args {
+        match groups.last_mut() {
+            Some(group) if !word.as_encoded_bytes().starts_with(b"-") => group.push(word.clone()),
+            _ => groups.push(vec![word.clone()]),
+        }
+    }
+    groups
+}
+
+/// Fills a template in.
+///
+/// `flags` are the agent's own, a flag with its values each; `input` is the
+/// prompt as the agent reads it on standard input.
 pub(crate) fn fill(
     facts: &TemplateFacts,
     template: &Template,
     open: &Open,
     prompt: &str,
-    flags: &[Vec<String>],
+    input: &[u8],
+    flags: &[Vec<OsString>],
 ) -> Result<CommandLine, LaunchError> {
     let session_id = open.memo().map(|memo| memo.id.as_str());
     let lookup = |name: &str| match (name, session_id) {
@@ -46,63 +64,73 @@ pub(crate) fn fill(
         ("SessionId", Some(id)) => Some(id),
         _ => template.variables.get(name).map(String::as_str),
     };
-    let mut words = template.command.iter();
-    let program = words
-        .next()
-        .map(|word| expand(word, &lookup))
-        .filter(|word| !word.trim().is_empty())
+    let (program, own) = template
+        .command
+        .split_first()
+        .map(|(program, own)| (expand(program, &lookup), own))
+        .filter(|(program, _)| !program.trim().is_empty())
         .ok_or_else(|| LaunchError::BadTemplate { why: "it names no program".to_owned() })?;
-    let is_agent = Path::new(&program).file_name().is_some_and(|name| name == facts.program);
-    let own: Vec<&String> = words.collect();
-    let session = session_words(facts, template, open, is_agent);
-
-    let mut args = Vec::new();
-    let mut rest = own.as_slice();
+    let is_agent = is_agent(facts.program, &program);
+    let mut session = Some(session_words(facts, template, open, is_agent));
+    let mut args: Vec<OsString> = Vec::new();
+    let mut rest = own;
     if is_agent {
         if let Some(subcommand) = facts.subcommand {
-            args.push(subcommand.to_owned());
-            if rest.first().is_some_and(|word| *word == subcommand) {
-                rest = rest.get(1..).unwrap_or_default();
-            }
+            let at = own.iter().position(|word| word == subcommand);
+            let (before, behind) = own.split_at(at.unwrap_or(0));
+            args.extend(before.iter().map(|word| expand(word, &lookup).into()));
+            args.push(subcommand.into());
+            rest = if at.is_some() { behind.get(1..).unwrap_or_default() } else { behind };
         }
-        for group in flags {
-            if group.first().is_some_and(|flag| !has_flag(facts, &own, flag)) {
-                args.extend(group.iter().cloned());
-            }
-        }
+        let missing = flags.iter().filter(|group| !has_flag(facts, own, group));
+        args.extend(missing.flatten().cloned());
     }
-    let on_stdin = prompt.len() > MAX_ARGUMENT_BYTES || (facts.misreads)(prompt);
     let mut stdin = Stdin::Null;
-    let mut session = Some(session);
     let mut has_body = false;
     for word in rest {
-        let is_body = word.contains("{{Body}}");
+        let is_body = mentions(word, "Body");
         if is_body && template.session.position == SessionArgPosition::BeforeBody {
             let words = session.take().unwrap_or_default();
-            args.extend(words.iter().map(|word| expand(word, &lookup)));
+            args.extend(words.iter().map(|word| expand(word, &lookup).into()));
         }
         has_body |= is_body;
-        if is_agent && on_stdin && word.trim() == "{{Body}}" {
-            args.extend(facts.body_on_stdin.iter().map(|word| (*word).to_owned()));
-            stdin = Stdin::Bytes(prompt.as_bytes().to_vec());
+        let word = expand(word, &lookup);
+        if is_agent && is_body && (facts.misreads)(&word) {
+            args.extend(facts.body_on_stdin.iter().map(OsString::from));
+            stdin = Stdin::Bytes(if word == prompt { input.to_vec() } else { word.into_bytes() });
         } else {
-            args.push(expand(word, &lookup));
+            args.push(word.into());
         }
     }
-    args.extend(session.unwrap_or_default().iter().map(|word| expand(word, &lookup)));
+    args.extend(session.unwrap_or_default().iter().map(|word| expand(word, &lookup).into()));
     if !has_body {
         if is_agent {
-            args.extend(facts.body_on_stdin.iter().map(|word| (*word).to_owned()));
+            args.extend(facts.body_on_stdin.iter().map(OsString::from));
         }
-        stdin = Stdin::Bytes(prompt.as_bytes().to_vec());
+        stdin = Stdin::Bytes(input.to_vec());
     }
     Ok(CommandLine {
         // The agent's own name means the program that was found for it.
         program: (program != facts.program).then(|| program.into()),
-        args: args.into_iter().map(OsString::from).collect(),
+        args,
         stdin,
         ..CommandLine::default()
     })
+}
+
+/// Returns whether the first word of a template is the agent's program.
+pub(crate) fn is_agent(program: &str, first_word: &str) -> bool {
+    Path::new(first_word).file_name().is_some_and(|name| name == program)
+}
+
+/// Returns the id that a template gives to a new session on its command line.
+pub(crate) fn new_session_id(program: &str, options: &Options) -> Option<String> {
+    let template = options.template.as_ref()?;
+    let is_given = match &template.session.new {
+        Some(words) => words.iter().any(|word| mentions(word, "SessionId")),
+        None => template.command.first().is_some_and(|word| is_agent(program, word)),
+    };
+    template.variables.get("SessionId").filter(|_| is_given).cloned()
 }
 
 /// Returns the session arguments: the operator's, else the agent's where it runs.
@@ -123,8 +151,15 @@ fn session_words(
     }
 }
 
-/// Returns whether the template has a flag, in any of its spellings.
-fn has_flag(facts: &TemplateFacts, words: &[&String], flag: &str) -> bool {
+/// Returns whether the template has a flag, in any of its spellings. A setting
+/// (`-c key=value`) is there when its key is.
+fn has_flag(facts: &TemplateFacts, words: &[String], group: &[OsString]) -> bool {
+    let Some(flag) = group.first().and_then(|flag| flag.to_str()) else { return false };
+    if facts.setting == Some(flag) {
+        let value = group.get(1).and_then(|value| value.to_str()).unwrap_or_default();
+        let key = value.split_once('=').map_or(value, |(key, _)| key);
+        return words.iter().any(|word| word.split_once('=').is_some_and(|(name, _)| name == key));
+    }
     let same = facts.spellings.iter().find(|same| same.contains(&flag));
     let is_it = |word: &str| match same {
         Some(same) => same.contains(&word),
@@ -133,6 +168,16 @@ fn has_flag(facts: &TemplateFacts, words: &[&String], flag: &str) -> bool {
     words
         .iter()
         .any(|word| is_it(word) || word.split_once('=').is_some_and(|(name, _)| is_it(name)))
+}
+
+/// Returns whether a text has a variable in it.
+fn mentions(text: &str, variable: &str) -> bool {
+    let found = std::cell::Cell::new(false);
+    expand(text, &|name: &str| -> Option<&str> {
+        found.set(found.get() || name == variable);
+        None
+    });
+    found.get()
 }
 
 /// Replaces `{{Name}}`; an unknown name is empty, anything else stays as it is.
@@ -166,6 +211,7 @@ mod tests {
         program: "agent",
         subcommand: None,
         spellings: &[&["-p", "--print"]],
+        setting: Some("-c"),
         session_new: &["--session-id", "{{SessionId}}"],
         session_resume: &["--resume", "{{SessionId}}"],
         body_on_stdin: &[],
@@ -183,12 +229,12 @@ mod tests {
         Open::Resume(Box::new(Memo::of_id("agent", "old-1")))
     }
 
-    fn flags() -> Vec<Vec<String>> {
-        vec![vec!["-p".into()], vec!["--model".into(), "m".into()]]
+    fn flags() -> Vec<Vec<OsString>> {
+        groups(&["-p", "--model", "m"].map(OsString::from))
     }
 
     fn words(template: &Template, open: &Open, prompt: &str) -> String {
-        let line = fill(&FACTS, template, open, prompt, &flags()).unwrap();
+        let line = fill(&FACTS, template, open, prompt, prompt.as_bytes(), &flags()).unwrap();
         let args: Vec<_> = line.args.iter().map(|word| word.to_string_lossy()).collect();
         let stdin = match &line.stdin {
             Stdin::Null => String::new(),
@@ -237,9 +283,44 @@ mod tests {
     }
 
     #[test]
+    fn a_body_in_a_longer_word_or_with_spaces_in_its_braces_is_no_option_either() {
+        for word in ["{{ Body }}", "{{Body}}!"] {
+            let line = words(&template(&["agent", word]), &resume(), "--help");
+            let tail = if word.ends_with('!') { "!" } else { "" };
+            assert_eq!(line, format!("-p --model m --resume old-1 < --help{tail}"), "{word}");
+        }
+        let line = words(&template(&["agent", "Do: {{Body}}"]), &resume(), "--help");
+        assert_eq!(line, "-p --model m --resume old-1 Do: --help");
+    }
+
+    #[test]
+    fn settings_are_told_apart_by_their_key() {
+        let flags = groups(&["-c", "a=1", "-c", "b=2"].map(OsString::from));
+        let template = template(&["agent", "-c", "b=7", "{{Body}}"]);
+        let line = fill(&FACTS, &template, &resume(), "hi", b"hi", &flags).unwrap();
+        let args: Vec<_> = line.args.iter().map(|word| word.to_string_lossy()).collect();
+        assert_eq!(args.join(" "), "-c a=1 -c b=7 --resume old-1 hi");
+    }
+
+    #[test]
+    fn a_subcommand_keeps_its_place_and_comes_once() {
+        let facts = TemplateFacts { subcommand: Some("exec"), ..FACTS };
+        let line = |words: &[&str]| {
+            let line = fill(&facts, &template(words), &resume(), "hi", b"hi", &flags()).unwrap();
+            let args: Vec<_> = line.args.iter().map(|word| word.to_string_lossy()).collect();
+            args.join(" ")
+        };
+        assert_eq!(line(&["agent", "{{Body}}"]), "exec -p --model m --resume old-1 hi");
+        assert_eq!(
+            line(&["agent", "--search", "exec", "{{Body}}"]),
+            "--search exec -p --model m --resume old-1 hi"
+        );
+    }
+
+    #[test]
     fn a_template_without_a_program_is_refused() {
         for words in [&[][..], &[""], &["{{Nope}}"]] {
-            assert!(fill(&FACTS, &template(words), &Open::New, "hi", &[]).is_err());
+            assert!(fill(&FACTS, &template(words), &Open::New, "hi", b"hi", &[]).is_err());
         }
     }
 

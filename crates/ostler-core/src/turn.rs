@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use crate::event::{Event, EventBody, TurnId, TurnReport};
 
 /// How many events may wait for a slow reader before the agent is paused.
-pub(crate) const EVENTS_AHEAD: usize = 256;
+pub(crate) const EVENTS_AHEAD: usize = 64;
 
 /// A running turn. Dropping it cancels it.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use crate::{
     agent::Stdin,
     event::Stream,
     host::Host,
-    proc::{self, ProcEvent, Spawn},
+    proc::{self, ProcEvent, Spawn, SpawnError},
 };
 
 /// How long a program may take to say its version.
@@ -51,18 +51,22 @@ pub(crate) fn cached(data_dir: &Path, program: &Path) -> Option<String> {
     (known.modified == meta.mtime() && known.size == meta.size()).then_some(known.version)
 }
 
-/// Asks the program for its version, unless it is known.
-pub(crate) async fn read(host: &Host, program: PathBuf) -> Health {
+/// Asks the program for its version, unless it is known. Takes ten seconds at most.
+///
+/// # Errors
+/// When it cannot be executed at all.
+pub async fn read(host: &Host, program: PathBuf) -> Result<Health, SpawnError> {
     if let Some(version) = cached(host.data_dir(), &program) {
-        return Health { path: program, version: Some(version), warning: None };
+        return Ok(Health { path: program, version: Some(version), warning: None });
     }
     match timeout(LIMIT, ask(host, &program)).await {
-        Ok(Ok(version)) => {
+        Ok(Ok(Some(version))) => {
             remember(host.data_dir(), &program, &version);
-            Health { path: program, version: Some(version), warning: None }
+            Ok(Health { path: program, version: Some(version), warning: None })
         }
-        Ok(Err(why)) => unknown(program, &why),
-        Err(_) => unknown(program, &format!("no answer within {LIMIT:?}")),
+        Ok(Ok(None)) => Ok(unknown(program, "`--version` printed none")),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Ok(unknown(program, &format!("no answer within {LIMIT:?}"))),
     }
 }
 
@@ -71,7 +75,7 @@ fn unknown(path: PathBuf, why: &str) -> Health {
     Health { path, version: None, warning: Some(warning) }
 }
 
-async fn ask(host: &Host, program: &Path) -> Result<String, String> {
+async fn ask(host: &Host, program: &Path) -> Result<Option<String>, SpawnError> {
     let named = |name: &str| {
         let value = host.environment().get(std::ffi::OsStr::new(name))?;
         Some((OsString::from(name), value.clone()))
@@ -83,8 +87,8 @@ async fn ask(host: &Host, program: &Path) -> Result<String, String> {
         env: &env,
         cwd: Path::new("/"),
         stdin: Stdin::Null,
-    })
-    .map_err(|error| error.to_string())?;
+        stdout: None,
+    })?;
     let mut version = None;
     loop {
         match proc.next().await {
@@ -95,7 +99,7 @@ async fn ask(host: &Host, program: &Path) -> Result<String, String> {
             ProcEvent::Exited { .. } => break,
         }
     }
-    version.ok_or_else(|| "`--version` printed none".to_owned())
+    Ok(version)
 }
 
 /// Returns the first word that looks like a version: `2.1.325 (Claude Code)`, `codex-cli 0.166.0`.

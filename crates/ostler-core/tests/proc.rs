@@ -12,6 +12,9 @@
 #[path = "proc/tree.rs"]
 mod tree;
 
+#[path = "proc/tail.rs"]
+mod tail;
+
 use std::{
     ffi::OsString,
     fs,
@@ -45,6 +48,7 @@ fn start(program: &str, args: &[&str], stdin: Stdin) -> Proc {
         env: &path_env(),
         cwd: Path::new("/"),
         stdin,
+        stdout: None,
     })
     .unwrap()
 }
@@ -54,7 +58,8 @@ fn shell(script: &str) -> Proc {
 }
 
 fn refused(program: &Path, cwd: &Path) -> SpawnError {
-    proc::spawn(Spawn { program, args: &[], env: &[], cwd, stdin: Stdin::Null }).unwrap_err()
+    proc::spawn(Spawn { program, args: &[], env: &[], cwd, stdin: Stdin::Null, stdout: None })
+        .unwrap_err()
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
@@ -215,6 +220,7 @@ async fn the_environment_is_exactly_what_was_given() {
         env: &env,
         cwd: Path::new("/"),
         stdin: Stdin::Null,
+        stdout: None,
     })
     .unwrap();
     assert_eq!(run(proc).await, plain("ONE=1\nEMPTY=\nWITH=a=b c\n", 0));
@@ -230,6 +236,7 @@ async fn arguments_and_directory_arrive_as_given() {
         env: &path_env(),
         cwd: &folder,
         stdin: Stdin::Null,
+        stdout: None,
     })
     .unwrap();
     let expected = format!("{}\n-x\n\na b\n*\n", folder.display());
@@ -247,6 +254,7 @@ async fn a_relative_program_is_relative_to_the_host() {
         env: &[],
         cwd: folder.path(),
         stdin: Stdin::Null,
+        stdout: None,
     })
     .unwrap();
     assert_eq!(run(proc).await, plain("hello\n", 0));
@@ -314,6 +322,7 @@ async fn a_zero_byte_in_an_argument_is_refused() {
         env: &[],
         cwd: Path::new("/"),
         stdin: Stdin::Null,
+        stdout: None,
     })
     .unwrap_err();
     assert!(matches!(error, SpawnError::Io { .. }), "{error:?}");

@@ -1,6 +1,6 @@
 //! Runs the simulated model until it is interrupted.
 //!
-//! `cargo run -p ostler-sim --example sim -- [PORT]`
+//! `cargo run -p ostler-sim --example sim -- [PORT [FALLBACK WORD]]`
 
 #![expect(clippy::print_stdout, reason = "an example talks to its user")]
 
@@ -10,9 +10,11 @@ use ostler_sim::model::{self, Options, Sim};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let port = std::env::args().nth(1).map_or(Ok(0), |port| port.parse())?;
+    let mut arguments = std::env::args().skip(1);
+    let port = arguments.next().map_or(Ok(0), |port| port.parse())?;
     let address = (Ipv4Addr::LOCALHOST, port).into();
-    let sim = Sim::start(Options { address, ..Options::default() }).await?;
+    let fallback = arguments.next().unwrap_or_else(|| Options::default().fallback);
+    let sim = Sim::start(Options { address, fallback }).await?;
     println!("{}", sim.base_url());
     for agent in model::agents() {
         let Some(settings) = model::settings(agent, &sim.base_url()) else {
@@ -23,6 +25,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("  {name}={value}");
         }
         println!("  {}", settings.arguments.join(" "));
+        if let Some(model) = settings.model {
+            println!("  model {model}");
+        }
+        for (path, content) in settings.files {
+            println!("  ~/{path}:\n{content}");
+        }
     }
     tokio::signal::ctrl_c().await?;
     sim.stop().await;

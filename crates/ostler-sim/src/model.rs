@@ -16,6 +16,7 @@ mod conversation;
 mod log;
 mod pace;
 mod reply;
+mod schema;
 mod server;
 mod settings;
 mod tool;
@@ -35,9 +36,9 @@ use tokio_util::task::TaskTracker;
 
 pub use behaviour::{BEHAVIOURS, Behaviour, HELLO, ONCE, echo, find, huge};
 pub use log::Recorded;
-pub use reply::Usage;
+pub use reply::{Charge, Usage};
 pub use settings::{KEY, Settings, agents, settings};
-pub use wire::{ANTHROPIC_USAGE, RESPONSES_USAGE};
+pub use wire::{ANTHROPIC_USAGE, CHAT_USAGE, GEMINI_USAGE, RESPONSES_USAGE};
 
 use choice::Seen;
 use log::Log;

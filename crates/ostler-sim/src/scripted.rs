@@ -1,8 +1,9 @@
 //! The scripted agent: a program that takes the place of an agent's CLI.
 //!
 //! It plays a script (steps that print, wait, fail and misbehave), a capture
-//! (what a real CLI once printed, with its exit), or an agent (Claude or Codex
-//! with sessions that persist, for demonstrations without the real CLIs). The
+//! (what a real CLI once printed, with its exit), or an agent (one of
+//! the five, with sessions that persist, for demonstrations without the real
+//! CLIs). The
 //! last two are scripts of one step, so they can also stand at the end of a
 //! longer script.
 //!
@@ -22,9 +23,13 @@ mod clock;
 mod codex;
 mod command;
 mod flags;
+mod gemini;
+mod given;
 mod id;
 mod noise;
+mod opencode;
 mod os;
+mod pi;
 mod play;
 mod report;
 mod script;

@@ -1,8 +1,11 @@
 //! The command line: one file a command.
 
+mod agents;
 mod demo;
+mod doctor;
 mod plan;
 mod prompt;
+mod rehearsal;
 mod render;
 mod run;
 mod sim;
@@ -25,6 +28,10 @@ struct Cli {
 enum Command {
     /// Run one prompt and print the answer
     Run(Box<run::RunArgs>),
+    /// List the agents: installed or not, version, abilities
+    Agents(agents::AgentsArgs),
+    /// Say what is wrong on this machine, and what to do about it
+    Doctor(doctor::DoctorArgs),
     /// Tour the agents against a simulated model; needs no key and nothing installed
     Demo(demo::DemoArgs),
     /// Start the simulated model and print what each CLI needs to reach it
@@ -82,6 +89,8 @@ pub(crate) fn main() -> ExitCode {
     let exit = runtime.block_on(async {
         match cli.command {
             Command::Run(args) => run::run(*args, settings, &mut ui).await,
+            Command::Agents(args) => agents::run(args, settings, &mut ui).await,
+            Command::Doctor(args) => doctor::run(args, settings, &mut ui).await,
             Command::Demo(args) => demo::run(args, settings, &mut ui).await,
             Command::Sim(args) => sim::run(args, &mut ui).await,
             Command::Scripted { .. } => Exit::Usage,

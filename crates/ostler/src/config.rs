@@ -1,6 +1,6 @@
 //! Settings from the environment: the only place in this program that reads it.
 
-use std::{ffi::OsStr, path::PathBuf, time::Duration};
+use std::{ffi::OsStr, fmt, path::PathBuf, time::Duration};
 
 use ostler_core::{
     agent::{self, AgentSpec, NameError},
@@ -29,7 +29,6 @@ pub(crate) enum ConfigError {
 }
 
 /// What the environment says about agents.
-#[derive(Debug)]
 pub(crate) struct Settings {
     /// The outer environment.
     pub(crate) environment: Variables,
@@ -49,6 +48,13 @@ pub(crate) struct Settings {
     pub(crate) permissions: Option<Permissions>,
     /// What was read but is not as it should be.
     pub(crate) warnings: Vec<String>,
+}
+
+impl fmt::Debug for Settings {
+    /// Leaves the environment out: there are secrets in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("agent", &self.agent).finish_non_exhaustive()
+    }
 }
 
 impl Settings {
@@ -86,14 +92,12 @@ impl Settings {
                 }),
             })
             .transpose()?;
-        let allowed_tools = text("ALLOWED_TOOLS")?.map(|value| {
-            value
-                .split(',')
-                .map(str::trim)
-                .filter(|tool| !tool.is_empty())
-                .map(str::to_owned)
-                .collect()
-        });
+        let allowed_tools = text("ALLOWED_TOOLS")?
+            .map(|value| {
+                let tools = value.split(',').map(str::trim).filter(|tool| !tool.is_empty());
+                tools.map(str::to_owned).collect::<Vec<_>>()
+            })
+            .filter(|tools| !tools.is_empty());
         Ok(Self {
             agent: agent::resolve_backend(raw("AGENT_BACKEND")?)?,
             program: text("BACKEND_CLI_PATH")?.map(PathBuf::from),
@@ -170,6 +174,7 @@ mod tests {
     fn tools_are_separated_by_commas_and_a_zero_timeout_is_refused() {
         let tools = read(&[("ALLOWED_TOOLS", "Bash, Read,,")]).unwrap().allowed_tools;
         assert_eq!(tools, Some(vec!["Bash".to_owned(), "Read".to_owned()]));
+        assert_eq!(read(&[("ALLOWED_TOOLS", ",")]).unwrap().allowed_tools, None);
         let error = read(&[("QUERY_TIMEOUT_MS", "0")]).unwrap_err().to_string();
         assert!(error.contains("invalid timeout"), "{error}");
     }

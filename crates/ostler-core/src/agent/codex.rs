@@ -110,11 +110,13 @@ const NATIVES: &[&str] = if cfg!(all(target_os = "linux", target_arch = "x86_64"
 /// session, and the conversation would seem to go on without its memory.
 fn check_session(id: &str) -> Result<(), RequestError> {
     crate::request::check_session(id)?;
-    if id.len() == 36 && uuid::Uuid::try_parse(id).is_ok() {
+    // Upper case would be another session to our lock and the same one to the CLI.
+    let is_lower = !id.contains(|c: char| c.is_ascii_uppercase());
+    if id.len() == 36 && is_lower && uuid::Uuid::try_parse(id).is_ok() {
         return Ok(());
     }
     Err(RequestError::BadSession {
         id: id.to_owned(),
-        why: "Codex knows its sessions by UUID, such as 01a1e088-9109-7530-b2ac-e9fa07582dea",
+        why: "Codex knows its sessions by UUID in lower case, such as 01a1e088-9109-7530-b2ac-e9fa07582dea",
     })
 }

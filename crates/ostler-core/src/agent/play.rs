@@ -28,10 +28,16 @@ impl Recording {
     }
 }
 
-/// The two forms in which exits were recorded: a bare number, maybe after a
-/// line about the signal sent, and an object.
+/// The forms in which exits were recorded: a bare number, maybe after a line
+/// about the signal sent; an object; `signal 9`; and `timeout` or
+/// `timeout(15s)-killed`, after which the process was killed.
 fn parse_exit(text: &str, stderr: String) -> Exit {
     let last = text.lines().last().unwrap_or("0");
+    let by_signal = last.strip_prefix("signal ").and_then(|number| number.parse().ok());
+    let timed_out = last == "timeout" || last.ends_with("-killed");
+    if let Some(signal) = by_signal.or(timed_out.then_some(libc::SIGKILL)) {
+        return Exit { code: None, signal: Some(signal), stderr };
+    }
     let value: Value = serde_json::from_str(last).unwrap_or(Value::Null);
     let number = |value: &Value| value.as_i64().and_then(|n| i32::try_from(n).ok());
     match &value {
@@ -105,6 +111,7 @@ pub(crate) fn transcript(actions: &[Action]) -> String {
     for action in actions {
         let line = match action {
             Action::Stop => "stop".to_owned(),
+            Action::Arm { timer, after } => format!("arm {timer:?} {after:?}"),
             Action::Opened { id, .. } => format!("opened {id}"),
             Action::Emit { parent, event, .. } => {
                 let parent = parent.as_ref().map(|id| format!("[{id}] ")).unwrap_or_default();

@@ -174,15 +174,25 @@ fn a_template_gets_the_agents_own_flags_and_session_arguments() {
          --resume 11111111-2222-4333-8444-555555555555 hello there"
     );
     let codex = |format, open| from_template(&codex::SPEC, template("codex", format), open);
+    let safe = "--cd /workspace --model m -c features.unbounded_connection_retries=false \
+                -c shell_environment_policy.ignore_default_excludes=false \
+                -c analytics.enabled=false -c check_for_update_on_startup=false \
+                -c project_root_markers=[] \
+                -c projects={\"/workspace\"={trust_level=\"untrusted\"}}";
     assert_eq!(
         codex(Some(Format::Json), &Open::New),
-        "exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model m \
-         hello there"
+        format!(
+            "exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox {safe} \
+             hello there"
+        )
     );
     assert_eq!(
         codex(None, &resume("codex")),
-        "exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --model m \
-         resume 11111111-2222-4333-8444-555555555555 hello there"
+        format!(
+            "exec --color never --skip-git-repo-check \
+             --dangerously-bypass-approvals-and-sandbox {safe} \
+             resume 11111111-2222-4333-8444-555555555555 hello there"
+        )
     );
     let pi = |format, open| from_template(&pi::SPEC, template("pi", format), open);
     assert_eq!(
@@ -192,9 +202,27 @@ fn a_template_gets_the_agents_own_flags_and_session_arguments() {
     );
     assert_eq!(
         pi(None, &resume("pi")),
-        "-p --model m --no-extensions --no-prompt-templates --no-skills \
-         --no-context-files --no-approve \
+        "-p --model m --tools read,bash,edit,write --no-extensions --no-prompt-templates \
+         --no-skills --no-context-files --no-approve \
          --session 11111111-2222-4333-8444-555555555555 hello there"
+    );
+    // OpenCode would put quotes around a prompt with a space in it.
+    let opencode =
+        |format, open| from_template(&opencode::SPEC, template("opencode", format), open);
+    assert_eq!(opencode(Some(Format::Json), &Open::New), "run --format json --auto --model m");
+    assert_eq!(
+        opencode(None, &resume("opencode")),
+        "run --auto --model m --dir /workspace --session 11111111-2222-4333-8444-555555555555"
+    );
+    let gemini = |format, open| from_template(&gemini::SPEC, template("gemini", format), open);
+    assert_eq!(
+        gemini(Some(Format::Json), &Open::New),
+        "--output-format json --approval-mode yolo --skip-trust --model m hello there"
+    );
+    assert_eq!(
+        gemini(None, &resume("gemini")),
+        "--approval-mode yolo --skip-trust --model m \
+         --resume 11111111-2222-4333-8444-555555555555 hello there"
     );
 }
 
@@ -206,17 +234,6 @@ fn a_template_of_another_program_stays_as_it_is() {
             "hello there"
         );
     }
-}
-
-#[test]
-fn a_template_without_a_format_is_read_as_text_unless_its_words_ask_for_json() {
-    let mut options = Options::new("/workspace");
-    options.template = Some(template("claude", None));
-    assert_eq!(options.wire_format(), Format::Text);
-    if let Some(template) = &mut options.template {
-        template.command.extend(["--output-format".to_owned(), "json".to_owned()]);
-    }
-    assert_eq!(options.wire_format(), Format::StreamJson);
 }
 
 #[test]

@@ -38,6 +38,18 @@ pub enum SpawnError {
         /// Where.
         directory: PathBuf,
     },
+    /// The file for its output cannot be made.
+    #[error("program `{}` was not started: no file `{}` could be made for its output",
+        program.display(), path.display())]
+    Output {
+        /// What should have been started.
+        program: PathBuf,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// Anything else, for example too many processes or arguments too long.
     #[error("program `{}` could not be started", program.display())]
     Io {

@@ -6,8 +6,9 @@
 
 mod plan;
 
-use super::conversation::Conversation;
+use super::conversation::{Aside, Conversation};
 use super::reply::{Answer, Pace, Refusal, Reply, Stop};
+use super::schema;
 use super::word::Word;
 
 pub(crate) use plan::LONGEST;
@@ -40,9 +41,19 @@ pub const ONCE: &str = "once-";
 /// What the model says when a prompt asks for nothing special.
 pub const HELLO: &str = "Hello from the simulated model.";
 
+const TITLE: &str = "A simulated conversation";
+
 /// Returns the row for a word.
 pub fn find(word: &str) -> Option<&'static Behaviour> {
     BEHAVIOURS.iter().find(|behaviour| behaviour.word == word)
+}
+
+/// Returns the reply to a request that is beside the turn.
+pub(crate) fn aside(aside: &Aside) -> Reply {
+    match aside {
+        Aside::Schema(schema) => Answer::text(schema::example(schema).to_string()).into(),
+        Aside::Title => Answer::text(TITLE).into(),
+    }
 }
 
 /// Returns the reply to a word that is not in the table.
@@ -182,7 +193,7 @@ pub static BEHAVIOURS: &[Behaviour] = &[
     Behaviour {
         word: "refusal",
         argument: "",
-        about: "the model declines",
+        about: "the model declines; for Gemini a text like any other",
         plan: |_| Answer::text("I can't help with that.").stopping(Stop::Refusal).into(),
     },
     Behaviour {
@@ -218,8 +229,8 @@ pub static BEHAVIOURS: &[Behaviour] = &[
     Behaviour {
         word: "401",
         argument: "",
-        about: "HTTP 401, wrong key; a key with `wrong` in it gets the same",
-        plan: |_| Reply::Refuse(Refusal::WrongKey),
+        about: "HTTP 401, wrong key; a key with `wrong` in it gets the same, or 400 from Gemini",
+        plan: |_| Reply::Refuse(Refusal::Unauthenticated),
     },
     Behaviour {
         word: "403",

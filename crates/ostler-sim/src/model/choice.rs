@@ -16,13 +16,17 @@ use super::word::Word;
 /// The behaviour that was chosen, and what it says.
 #[derive(Debug)]
 pub(crate) struct Choice {
-    /// The word, with its `once-` prefix if it had one.
-    pub(crate) word: String,
+    /// The word, with its `once-` prefix if it had one; none for a request that
+    /// is beside the turn.
+    pub(crate) word: Option<String>,
     pub(crate) reply: Reply,
 }
 
 /// Chooses a behaviour and lets it speak.
 pub(crate) fn choose(conversation: &Conversation, fallback: &str, seen: &mut Seen) -> Choice {
+    if let Some(aside) = &conversation.aside {
+        return Choice { word: None, reply: behaviour::aside(aside) };
+    }
     let prompt = conversation.newest_prompt().unwrap_or_default();
     let word = Word::find(prompt)
         .or_else(|| Word::parse(fallback))
@@ -37,7 +41,7 @@ pub(crate) fn choose(conversation: &Conversation, fallback: &str, seen: &mut See
         Some(behaviour) => (behaviour.plan)(&turn),
         None => behaviour::unknown(name),
     };
-    Choice { word: word.name.to_owned(), reply }
+    Choice { word: Some(word.name.to_owned()), reply }
 }
 
 /// Remembers which prompts have had their one failure.
@@ -51,6 +55,8 @@ impl Seen {
     fn first_time(&mut self, conversation: &Conversation) -> bool {
         let mut hasher = DefaultHasher::new();
         conversation.session.hash(&mut hasher);
+        // Not every CLI names its conversation.
+        conversation.working_directory().hash(&mut hasher);
         conversation.prompts().len().hash(&mut hasher);
         conversation.newest_prompt().hash(&mut hasher);
         let prompt = hasher.finish();

@@ -13,6 +13,8 @@ use serde_json::Value;
 /// A request as a wire hands it to [`Conversation`]'s readers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Incoming<'a> {
+    /// The path without its query.
+    pub(crate) path: &'a str,
     pub(crate) headers: &'a BTreeMap<String, String>,
     pub(crate) body: &'a Value,
 }
@@ -24,11 +26,47 @@ pub(crate) struct Conversation {
     pub(crate) session: String,
     pub(crate) model: String,
     pub(crate) stream: bool,
+    /// Whether a stream shall end with what it used; see [`super::wire::Exchange`].
+    pub(crate) include_usage: bool,
     /// System and developer instructions, block by block.
     pub(crate) system: Vec<String>,
     pub(crate) entries: Vec<Entry>,
-    /// Names of the tools that the CLI offers.
-    pub(crate) tools: Vec<String>,
+    /// The tools that the CLI offers.
+    pub(crate) tools: Vec<Tool>,
+    /// Set when the CLI asks for itself and not for the user.
+    pub(crate) aside: Option<Aside>,
+}
+
+/// A tool on offer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tool {
+    pub(crate) name: String,
+    /// The names of its parameters; empty when the offer does not tell.
+    pub(crate) parameters: Vec<String>,
+}
+
+impl Tool {
+    /// Reads an offer whose field `schema` describes the parameters.
+    pub(crate) fn read(offer: &Value, schema: &str) -> Self {
+        let properties = offer.get(schema).and_then(|schema| schema.get("properties"));
+        Self {
+            name: offer.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            parameters: properties
+                .and_then(Value::as_object)
+                .map(|properties| properties.keys().cloned().collect())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// A request that a CLI makes beside the turn. It gets an answer whatever the
+/// prompt says, so that a word always meets the turn itself.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Aside {
+    /// The answer must be JSON that fits this schema.
+    Schema(Value),
+    /// A title for the conversation.
+    Title,
 }
 
 /// One text or tool result of the history, oldest first. What the model itself
@@ -95,7 +133,13 @@ fn is_added(text: &str) -> bool {
 
 /// Where the CLIs name the working directory: the text before and after it.
 const WORKING_DIRECTORY: &[(&str, &str)] =
-    &[("Primary working directory: ", "\n"), ("<cwd>", "</cwd>")];
+    // Claude; Codex and Pi; OpenCode; Gemini.
+    &[
+        ("Primary working directory: ", "\n"),
+        ("<cwd>", "</cwd>"),
+        ("\n  Working directory: ", "\n"),
+        ("**Workspace Directories:**\n  - ", "\n"),
+    ];
 
 /// How texts begin and end that a CLI adds under the user's role.
 const ADDED: &[(&str, &str)] = &[
@@ -119,6 +163,21 @@ const ADDED: &[(&str, &str)] = &[
     ("<turn_aborted>", "</turn_aborted>"),
     ("<user_shell_command>", "</user_shell_command>"),
     ("<subagent_notification>", "</subagent_notification>"),
+    // Gemini: the environment and project instructions.
+    ("<session_context>", "</session_context>"),
+    // Gemini: asks the model to go on after an empty answer or a loop.
+    ("[System: You ", "]"),
+    ("System: Potential loop detected.", ""),
+    ("Please continue.", "Please continue."),
+    // OpenCode: what stands for history that was summed up, and what follows it.
+    ("What did we do so far?", "What did we do so far?"),
+    ("Continue if you have next steps, or stop and ask", ""),
+    ("The previous request exceeded the provider's size limit", ""),
+    ("Summarize the task tool output above", ""),
+    ("The following tool was executed by the user", "executed by the user"),
+    // Pi: the same.
+    ("The conversation history before this point was compacted", "</summary>"),
+    ("The following is a summary of a branch", "</summary>"),
 ];
 
 #[cfg(test)]
@@ -164,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_working_directory_is_read_from_either_cli() {
+    fn the_working_directory_is_read_from_every_cli() {
         let codex = conversation(vec![user(
             "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>",
         )]);
@@ -174,5 +233,13 @@ mod tests {
             ..Conversation::default()
         };
         assert_eq!(claude.working_directory(), Some("/w x"));
+        for (system, directory) in [
+            ("<env>\n  Working directory: /w x\n  Workspace root folder: /\n</env>", "/w x"),
+            ("rules\n\n<cwd>\n/w\n</cwd>", "/w"),
+            ("<session_context>\n- **Workspace Directories:**\n  - /w\n- **Dir", "/w"),
+        ] {
+            let talk = Conversation { system: vec![system.to_owned()], ..Conversation::default() };
+            assert_eq!(talk.working_directory(), Some(directory));
+        }
     }
 }

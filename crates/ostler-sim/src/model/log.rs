@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::reply::Charge;
+use super::wire;
+
 /// One request, with the key it carried: keys here are made up.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recorded {
@@ -20,7 +23,7 @@ pub struct Recorded {
     pub path: String,
     /// The headers that tests care about, in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The key, whichever header held it.
+    /// The key, whichever header held it, or the address.
     pub key: Option<String>,
     /// The parsed body; a text when it was not JSON, null when it was empty.
     pub body: Value,
@@ -30,6 +33,14 @@ pub struct Recorded {
     pub word: Option<String>,
     /// The HTTP status of the response.
     pub status: u16,
+}
+
+impl Recorded {
+    /// Returns what the call cost; `None` when no model answered it.
+    pub fn charge(&self) -> Option<Charge> {
+        let is_answered = self.word.is_some() && self.status == 200;
+        wire::charge(&self.path).filter(|_| is_answered)
+    }
 }
 
 /// The newest requests, bounded in number and in bytes.
@@ -88,6 +99,10 @@ pub(crate) const KEPT_HEADERS: &[&str] = &[
     "user-agent",
     "x-api-key",
     "x-claude-code-session-id",
+    "x-goog-api-client",
+    "x-goog-api-key",
+    "x-session-affinity",
+    "x-session-id",
 ];
 
 const MAX_REQUESTS: usize = 1000;
@@ -124,6 +139,20 @@ mod tests {
         }
         assert_eq!(numbers(&log, 0), [1, 2, 3]);
         assert_eq!(numbers(&log, 2), [3]);
+    }
+
+    #[test]
+    fn only_an_answered_call_of_a_model_costs_something() {
+        let answered = Recorded {
+            path: "/v1/messages?beta=true".to_owned(),
+            word: Some("text".to_owned()),
+            ..request(1)
+        };
+        let charge = answered.charge().unwrap();
+        assert!(charge.input > charge.cached && charge.output > 0);
+        assert_eq!(request(1).charge(), None);
+        assert_eq!(Recorded { status: 429, ..answered.clone() }.charge(), None);
+        assert_eq!(Recorded { path: "/v1/models".to_owned(), ..answered }.charge(), None);
     }
 
     #[test]

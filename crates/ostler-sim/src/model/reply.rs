@@ -105,11 +105,16 @@ pub(crate) enum Pace {
 pub(crate) enum Refusal {
     BadRequest,
     NoKey,
+    /// What the provider says to a key that it does not know.
     WrongKey,
+    /// HTTP 401, which for most providers is the same.
+    Unauthenticated,
     Forbidden,
     UnknownModel,
     TooLarge,
-    RateLimited { retry_after_s: Option<u64> },
+    RateLimited {
+        retry_after_s: Option<u64>,
+    },
     Quota,
     ServerError,
     Unavailable,
@@ -122,14 +127,40 @@ pub(crate) enum Refusal {
 /// It is the same for every call, so that tests can assert on sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Anthropic counts cached tokens apart from this number, OpenAI within it.
+    /// Anthropic counts cached tokens apart from this number, the others within
+    /// it.
     pub input: u64,
-    /// Tokens written to the prompt cache; OpenAI does not report them.
+    /// Tokens written to the prompt cache; only Anthropic reports them.
     pub cache_write: u64,
     /// Tokens read from the prompt cache.
     pub cache_read: u64,
-    /// Tokens of the answer, reasoning included.
+    /// Tokens of the answer, reasoning included except for Gemini.
     pub output: u64,
-    /// The part of `output` that is reasoning; Anthropic does not report it.
+    /// Tokens of reasoning: for OpenAI a part of `output`, for Gemini beside it;
+    /// Anthropic does not report them.
     pub reasoning: u64,
+}
+
+impl Usage {
+    /// Counts as providers do that report cached tokens beside the input.
+    pub(crate) const fn with_cache_apart(self) -> Charge {
+        let input = self.input + self.cache_write + self.cache_read;
+        Charge { input, cached: self.cache_read, output: self.output }
+    }
+
+    /// Counts as providers do that report cached tokens as a part of the input.
+    pub(crate) const fn with_cache_within(self) -> Charge {
+        Charge { input: self.input, cached: self.cache_read, output: self.output }
+    }
+}
+
+/// What one call costs, counted the same way for every provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// The whole prompt, cached or not.
+    pub input: u64,
+    /// The part of the prompt that was read from a cache.
+    pub cached: u64,
+    /// The answer, reasoning included.
+    pub output: u64,
 }

@@ -63,7 +63,7 @@ async fn api(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let at_ms = u64::try_from(shared.started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (parts, body) = request.into_parts();
     let headers = kept(&parts.headers);
-    let key = key(&parts.headers);
+    let key = key(&parts.headers).or_else(|| query_key(&parts.uri));
     let body = to_bytes(body, MAX_BODY_BYTES).await;
     let n_bytes = body.as_ref().map_or(0, Bytes::len);
     let parsed = parse(body.ok());
@@ -117,16 +117,20 @@ fn answer(
         Some(_) => None,
     };
     let Some(wire) = wire::at(path) else {
-        return side::answer(path, wrong_key).into();
+        return side::answer(path, wrong_key, unnamed(number)).into();
     };
     let body = match parsed {
         Parsed::Json(body) => body,
         Parsed::Text(_) => return refused(wire, Refusal::BadRequest, unnamed(number)).into(),
         Parsed::TooLarge => return refused(wire, Refusal::TooLarge, unnamed(number)).into(),
     };
-    let conversation = (wire.read)(Incoming { headers, body });
-    let prompt = conversation.newest_prompt().map(str::to_owned);
-    let exchange = Exchange { number, model: &conversation.model };
+    let conversation = (wire.read)(Incoming { path, headers, body });
+    let prompt = match conversation.aside {
+        Some(_) => None,
+        None => conversation.newest_prompt().map(str::to_owned),
+    };
+    let exchange =
+        Exchange { number, model: &conversation.model, include_usage: conversation.include_usage };
     if let Some(refusal) = wrong_key {
         return Outcome { response: refused(wire, refusal, exchange), prompt, word: None };
     }
@@ -143,7 +147,7 @@ fn answer(
             Some(_) | None => refused(wire, refusal, exchange),
         },
     };
-    Outcome { response, prompt, word: Some(choice.word) }
+    Outcome { response, prompt, word: choice.word }
 }
 
 fn deliver(
@@ -186,9 +190,8 @@ fn stream_response(
 }
 
 fn refused(wire: &Wire, refusal: Refusal, exchange: Exchange<'_>) -> Response {
-    let Refused { status, body } = (wire.refuse)(refusal, exchange);
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = json_response(status, &body);
+    let Refused { status: code, body } = (wire.refuse)(refusal, exchange);
+    let mut response = json_response(status(code), &body);
     let mut insert = |name: &'static str, value: String| {
         if let Ok(value) = value.parse() {
             response.headers_mut().insert(name, value);
@@ -201,6 +204,10 @@ fn refused(wire: &Wire, refusal: Refusal, exchange: Exchange<'_>) -> Response {
     response
 }
 
+fn status(code: u16) -> StatusCode {
+    StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
 fn json_response(status: StatusCode, body: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, JSON)], body.to_string()).into_response()
 }
@@ -211,7 +218,7 @@ fn request_id(exchange: Exchange<'_>) -> String {
 
 /// The exchange of a request that could not be read far enough to name a model.
 fn unnamed(number: u64) -> Exchange<'static> {
-    Exchange { number, model: "unknown" }
+    Exchange { number, model: "unknown", include_usage: false }
 }
 
 enum Parsed {
@@ -249,6 +256,15 @@ fn key(headers: &HeaderMap) -> Option<String> {
         .find(|key| !key.is_empty())
 }
 
+/// Google takes its key in the address too.
+fn query_key(uri: &Uri) -> Option<String> {
+    let pairs = uri.query()?.split('&');
+    pairs
+        .filter_map(|pair| pair.strip_prefix("key="))
+        .find(|key| !key.is_empty())
+        .map(str::to_owned)
+}
+
 /// The body of a response, fed by a task that keeps the time.
 struct Pieces(Receiver<Result<String, CutOff>>);
 
@@ -264,6 +280,6 @@ impl Stream for Pieces {
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
-const KEY_HEADERS: &[&str] = &["x-api-key", "authorization"];
+const KEY_HEADERS: &[&str] = &["x-api-key", "x-goog-api-key", "authorization"];
 const WRONG: &str = "wrong";
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;

@@ -6,6 +6,7 @@
 
 use serde_json::{Value, json};
 
+use super::conversation::Tool;
 use super::reply::{ToolCall, ToolInput};
 
 /// What the model wants done.
@@ -17,19 +18,24 @@ pub(crate) enum Task<'a> {
 }
 
 /// Returns the call that does `task` with the tools on offer, if one can.
-pub(crate) fn call(offered: &[String], task: Task<'_>) -> Option<ToolCall> {
+pub(crate) fn call(offered: &[Tool], task: Task<'_>) -> Option<ToolCall> {
     match task {
         Task::Shell(command) => {
-            let shell = SHELLS.iter().find(|shell| is_offered(offered, shell.tool))?;
+            let shell = SHELLS.iter().find(|shell| is_offered(offered, shell.tool, shell.takes))?;
             Some(ToolCall { name: shell.tool.to_owned(), input: (shell.input)(command) })
         }
-        Task::Read(path) if is_offered(offered, READER) => Some(ToolCall {
-            name: READER.to_owned(),
-            input: ToolInput::Json(json!({ "file_path": path })),
-        }),
-        Task::Read(path) => call(offered, Task::Shell(&format!("cat {path}"))),
+        Task::Read(path) => {
+            let reader = READERS.iter().find(|(tool, takes)| is_offered(offered, tool, takes));
+            match reader {
+                Some((tool, takes)) => {
+                    Some(ToolCall { name: (*tool).to_owned(), input: fields(&[(*takes, path)]) })
+                }
+                None => call(offered, Task::Shell(&format!("cat {path}"))),
+            }
+        }
         Task::Write { path, content } => {
-            let writer = WRITERS.iter().find(|writer| is_offered(offered, writer.tool))?;
+            let writer =
+                WRITERS.iter().find(|writer| is_offered(offered, writer.tool, writer.takes))?;
             Some(ToolCall { name: writer.tool.to_owned(), input: (writer.input)(path, content) })
         }
     }
@@ -52,12 +58,25 @@ pub(crate) fn unknown() -> ToolCall {
     ToolCall { name: "no_such_tool".to_owned(), input: ToolInput::Json(json!({})) }
 }
 
-fn is_offered(offered: &[String], tool: &str) -> bool {
-    offered.iter().any(|name| name == tool)
+/// Two CLIs may have tools of the same name, so a parameter must fit as well,
+/// as far as the offer tells them.
+fn is_offered(offered: &[Tool], name: &str, takes: &str) -> bool {
+    offered.iter().any(|tool| {
+        tool.name == name
+            && (tool.parameters.is_empty()
+                || tool.parameters.iter().any(|parameter| parameter == takes))
+    })
+}
+
+fn fields(fields: &[(&str, &str)]) -> ToolInput {
+    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
+    ToolInput::Json(Value::Object(fields.collect()))
 }
 
 struct Shell {
     tool: &'static str,
+    /// A parameter by which the tool is known from others of its name.
+    takes: &'static str,
     input: fn(&str) -> ToolInput,
 }
 
@@ -66,10 +85,11 @@ const SHELLS: &[Shell] = &[
     // minutes.
     Shell {
         tool: "Bash",
+        takes: "command",
         input: |command| {
             ToolInput::Json(json!({
                 "command": command,
-                "description": "Simulated command",
+                "description": DESCRIPTION,
                 "timeout": 600_000,
             }))
         },
@@ -78,11 +98,13 @@ const SHELLS: &[Shell] = &[
     // more than ten seconds would come back as a running session.
     Shell {
         tool: "exec_command",
+        takes: "cmd",
         input: |command| ToolInput::Json(json!({ "cmd": command, "yield_time_ms": YIELD_MS })),
     },
     // Codex with a code-mode model: one tool that runs JavaScript.
     Shell {
         tool: "exec",
+        takes: "input",
         input: |command| {
             let arguments = json!({ "cmd": command, "yield_time_ms": YIELD_MS });
             ToolInput::Text(format!(
@@ -96,14 +118,36 @@ const SHELLS: &[Shell] = &[
             ))
         },
     },
+    // Gemini
+    Shell {
+        tool: "run_shell_command",
+        takes: "command",
+        input: |command| fields(&[("command", command), ("description", DESCRIPTION)]),
+    },
+    // OpenCode. Without a time limit of its own it would end a command after
+    // two minutes.
+    Shell {
+        tool: "bash",
+        takes: "workdir",
+        input: |command| {
+            ToolInput::Json(json!({
+                "command": command, "description": DESCRIPTION, "timeout": 600_000,
+            }))
+        },
+    },
+    // Pi
+    Shell { tool: "bash", takes: "command", input: |command| fields(&[("command", command)]) },
 ];
 
-/// Claude reads with a tool of its own, which it also has when it may not run
-/// commands; Codex reads with its shell.
-const READER: &str = "Read";
+/// The reading tools and the parameter that takes the path: of Claude, Gemini,
+/// OpenCode and Pi. Some are there too when commands may not be run; Codex reads
+/// with its shell.
+const READERS: &[(&str, &str)] =
+    &[("Read", "file_path"), ("read_file", "file_path"), ("read", "filePath"), ("read", "path")];
 
 struct Writer {
     tool: &'static str,
+    takes: &'static str,
     input: fn(&str, &str) -> ToolInput,
 }
 
@@ -111,17 +155,41 @@ const WRITERS: &[Writer] = &[
     // Claude
     Writer {
         tool: "Write",
-        input: |path, content| ToolInput::Json(json!({ "file_path": path, "content": content })),
+        takes: "file_path",
+        input: |path, content| fields(&[("file_path", path), ("content", content)]),
     },
     // Codex with a classic model
-    Writer { tool: "apply_patch", input: |path, content| ToolInput::Text(patch(path, content)) },
+    Writer {
+        tool: "apply_patch",
+        takes: "input",
+        input: |path, content| ToolInput::Text(patch(path, content)),
+    },
     // Codex with a code-mode model
     Writer {
         tool: "exec",
+        takes: "input",
         input: |path, content| {
             let patch = Value::String(patch(path, content));
             ToolInput::Text(format!("text(await tools.apply_patch({patch}));\n"))
         },
+    },
+    // Gemini
+    Writer {
+        tool: "write_file",
+        takes: "file_path",
+        input: |path, content| fields(&[("file_path", path), ("content", content)]),
+    },
+    // OpenCode
+    Writer {
+        tool: "write",
+        takes: "filePath",
+        input: |path, content| fields(&[("filePath", path), ("content", content)]),
+    },
+    // Pi
+    Writer {
+        tool: "write",
+        takes: "path",
+        input: |path, content| fields(&[("path", path), ("content", content)]),
     },
 ];
 
@@ -147,6 +215,8 @@ const RUNNING: &[Running] = &[
 /// The longest time that Codex waits for a command before it hands control back.
 const YIELD_MS: u64 = 30_000;
 
+const DESCRIPTION: &str = "Simulated command";
+
 fn patch(path: &str, content: &str) -> String {
     let lines: String = content.lines().map(|line| format!("+{line}\n")).collect();
     format!("*** Begin Patch\n*** Add File: {path}\n{lines}*** End Patch\n")
@@ -156,8 +226,9 @@ fn patch(path: &str, content: &str) -> String {
 mod tests {
     use super::*;
 
-    fn offered(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+    fn offered(names: &[&str]) -> Vec<Tool> {
+        let tool = |name: &&str| Tool { name: (*name).to_owned(), parameters: Vec::new() };
+        names.iter().map(tool).collect()
     }
 
     #[test]
@@ -181,7 +252,37 @@ mod tests {
         let read = |names| call(&offered(names), Task::Read("a.txt")).expect("a call");
         assert_eq!(read(&["Bash", "Read"]).input, ToolInput::Json(json!({ "file_path": "a.txt" })));
         assert_eq!(read(&["exec_command"]).name, "exec_command");
+        assert_eq!(read(&["bash", "grep"]).name, "bash");
         assert_eq!(call(&offered(&["Grep"]), Task::Read("a.txt")), None);
+    }
+
+    #[test]
+    fn tools_of_the_same_name_are_told_apart_by_a_parameter() {
+        let offer = |name: &str, parameters: &[&str]| Tool {
+            name: name.to_owned(),
+            parameters: parameters.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let opencode = [
+            offer("bash", &["command", "timeout", "workdir"]),
+            offer("read", &["filePath", "limit"]),
+            offer("write", &["content", "filePath"]),
+        ];
+        let pi = [
+            offer("bash", &["command", "timeout"]),
+            offer("read", &["limit", "path"]),
+            offer("write", &["content", "path"]),
+        ];
+        let json = |offered: &[Tool], task| match call(offered, task).expect("a call").input {
+            ToolInput::Json(value) => value,
+            ToolInput::Text(text) => panic!("no JSON: {text}"),
+        };
+        assert_eq!(json(&opencode, Task::Shell("ls"))["timeout"], 600_000);
+        assert_eq!(json(&pi, Task::Shell("ls")), json!({ "command": "ls" }));
+        assert_eq!(json(&opencode, Task::Read("/a")), json!({ "filePath": "/a" }));
+        assert_eq!(json(&pi, Task::Read("/a")), json!({ "path": "/a" }));
+        let write = Task::Write { path: "/a", content: "x" };
+        assert_eq!(json(&opencode, write), json!({ "filePath": "/a", "content": "x" }));
+        assert_eq!(json(&pi, write), json!({ "path": "/a", "content": "x" }));
     }
 
     #[test]

@@ -4,24 +4,31 @@
 //! API's JSON or server-sent events. It decides nothing and does no I/O.
 
 mod anthropic;
+mod chat;
+mod gemini;
+mod openai;
 mod responses;
 
 use serde_json::Value;
 
 use super::conversation::{Conversation, Incoming};
 use super::pace::Piece;
-use super::reply::{Answer, Refusal};
+use super::reply::{Answer, Charge, Refusal};
 
 pub use anthropic::USAGE as ANTHROPIC_USAGE;
+pub use chat::USAGE as CHAT_USAGE;
+pub use gemini::USAGE as GEMINI_USAGE;
 pub use responses::USAGE as RESPONSES_USAGE;
 
 /// One API.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    /// The paths of its model calls.
-    pub(crate) paths: &'static [&'static str],
+    /// Whether a path is that of one of its model calls.
+    pub(crate) serves: fn(&str) -> bool,
     /// The response header in which the provider names the request.
     pub(crate) request_id_header: &'static str,
+    /// What one call costs.
+    pub(crate) charge: Charge,
     pub(crate) read: fn(Incoming<'_>) -> Conversation,
     pub(crate) plain: fn(&Answer, Exchange<'_>) -> Value,
     pub(crate) stream: fn(&Answer, Exchange<'_>) -> Vec<Piece>,
@@ -38,6 +45,8 @@ pub(crate) struct Exchange<'a> {
     /// Counts requests from one; ids are made of it.
     pub(crate) number: u64,
     pub(crate) model: &'a str,
+    /// Whether a stream shall end with what it used. Only one API asks.
+    pub(crate) include_usage: bool,
 }
 
 /// An error response.
@@ -47,16 +56,32 @@ pub(crate) struct Refused {
     pub(crate) body: Value,
 }
 
-/// Returns the API that a path belongs to.
-pub(crate) fn at(path: &str) -> Option<&'static Wire> {
-    WIRES.iter().find(|wire| wire.paths.contains(&path))
+/// Returns an error of Google's for a call that is not one of a model.
+pub(crate) fn refuse_as_google(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
+    (gemini::WIRE.refuse)(refusal, exchange)
 }
 
-static WIRES: &[Wire] = &[anthropic::WIRE, responses::WIRE];
+/// Returns the API that a path belongs to.
+pub(crate) fn at(path: &str) -> Option<&'static Wire> {
+    WIRES.iter().find(|wire| (wire.serves)(path))
+}
+
+static WIRES: &[Wire] = &[anthropic::WIRE, responses::WIRE, chat::WIRE, gemini::WIRE];
+
+/// Returns what one answered call costs, or `None` for a path that is no model call.
+pub(crate) fn charge(path: &str) -> Option<Charge> {
+    let bare = path.split_once('?').map_or(path, |(bare, _)| bare);
+    at(bare).map(|wire| wire.charge)
+}
 
 /// Renders one server-sent event.
 fn event(name: &str, data: &Value) -> String {
     format!("event: {name}\ndata: {data}\n\n")
+}
+
+/// Renders one server-sent event that has no name.
+fn data(data: &Value) -> String {
+    format!("data: {data}\n\n")
 }
 
 /// Sets a field of an object.

@@ -10,13 +10,17 @@ use serde::de::value::{Error as NameError, StrDeserializer};
 
 use super::command::{Environment, number};
 use super::stage::Stage;
-use super::{End, Error, claude, codex};
+use super::{End, Error, claude, codex, gemini, opencode, pi};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Agent {
     Claude,
     Codex,
+    Gemini,
+    #[serde(rename = "opencode")]
+    OpenCode,
+    Pi,
 }
 
 impl Agent {
@@ -29,6 +33,9 @@ impl Agent {
         match self {
             Self::Claude => "claude",
             Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::OpenCode => "opencode",
+            Self::Pi => "pi",
         }
     }
 
@@ -36,6 +43,9 @@ impl Agent {
         match self {
             Self::Claude => claude::play(props, stage),
             Self::Codex => codex::play(props, stage),
+            Self::Gemini => gemini::play(props, stage),
+            Self::OpenCode => opencode::play(props, stage),
+            Self::Pi => pi::play(props, stage),
         }
     }
 }

@@ -25,9 +25,7 @@ const NO_PROMPT: &str =
     "Error: Input must be provided either through stdin or as a prompt argument when using --print";
 
 pub(super) fn play(props: &Props, stage: &mut Stage<'_>) -> Result<End, Error> {
-    let argv: Vec<String> =
-        stage.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    match options::parse(&argv) {
+    match options::parse(&stage.words()) {
         Ok(Ask::Version) => {
             stage.write_line(Stream::Stdout, &format!("{VERSION} (scripted claude)"))?;
             Ok(End::Exit(0))

@@ -19,9 +19,7 @@ const DEFAULT_MODEL: &str = "scripted";
 const MAX_PROMPT_CHARS: usize = 1_048_576;
 
 pub(super) fn play(props: &Props, stage: &mut Stage<'_>) -> Result<End, Error> {
-    let argv: Vec<String> =
-        stage.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    match options::parse(&argv) {
+    match options::parse(&stage.words()) {
         Ok(Ask::Version) => {
             stage.write_line(Stream::Stdout, &format!("codex-cli {VERSION} (scripted codex)"))?;
             Ok(End::Exit(0))

@@ -16,8 +16,9 @@ Usage: scripted FILE [ARGS…]                 plays a script (a JSON list of st
        scripted --script FILE [--] [ARGS…]   the same
        scripted --capture DIR/CASE [--chunk BYTES] [--delay-ms MS] [--] [ARGS…]
                                              plays CASE.stdout, CASE.stderr and CASE.exit
-       scripted --as claude|codex [--home DIR] [--pace-ms MS] [--] [ARGS…]
-                                             plays that agent, with sessions kept in DIR
+       scripted --as AGENT [--home DIR] [--pace-ms MS] [--] [ARGS…]
+                                             plays claude, codex, gemini, opencode or pi,
+                                             with sessions kept in DIR
        OSTLER_SCRIPT=FILE scripted [ARGS…]   plays a script
 
 ARGS are the arguments of the CLI that is played. A script may begin with a #!

@@ -37,6 +37,19 @@ pub(super) enum FlagError {
 }
 
 pub(super) fn parse(table: &[Flag], argv: &[String]) -> Result<Vec<Argument>, FlagError> {
+    parse_with(table, argv, |name| Err(FlagError::Unknown(name.into())))
+}
+
+/// Reads arguments and leaves out the flags that are not in the table.
+pub(super) fn parse_known(table: &[Flag], argv: &[String]) -> Result<Vec<Argument>, FlagError> {
+    parse_with(table, argv, |_| Ok(()))
+}
+
+fn parse_with(
+    table: &[Flag],
+    argv: &[String],
+    unknown: impl Fn(&str) -> Result<(), FlagError>,
+) -> Result<Vec<Argument>, FlagError> {
     let mut arguments = Vec::new();
     let mut words = argv.iter().peekable();
     while let Some(word) = words.next() {
@@ -52,7 +65,10 @@ pub(super) fn parse(table: &[Flag], argv: &[String]) -> Result<Vec<Argument>, Fl
             Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
             _ => (word.as_str(), None),
         };
-        let (name, takes) = find(table, name).ok_or_else(|| FlagError::Unknown(name.into()))?;
+        let Some((name, takes)) = find(table, name) else {
+            unknown(name)?;
+            continue;
+        };
         let value = match (takes, inline) {
             (_, Some(value)) => Some(value),
             (Takes::Nothing, None) => None,
@@ -125,5 +141,12 @@ mod tests {
     fn unknown_flags_and_missing_values_are_refused() {
         assert_eq!(parse_words(&["--nope=1"]), Err(FlagError::Unknown("--nope".into())));
         assert_eq!(parse_words(&["-m"]), Err(FlagError::MissingValue("--model")));
+    }
+
+    #[test]
+    fn unknown_flags_can_be_left_out() {
+        let words = ["--nope=1", "--verbose", "-x", "hello"].map(str::to_owned);
+        let expected = [flag("--verbose", None), Argument::Word("hello".into())];
+        assert_eq!(parse_known(&TABLE, &words).unwrap(), expected);
     }
 }

@@ -31,10 +31,11 @@ impl Ids {
         Ok(uuid(7, bytes))
     }
 
-    /// `prefix` and 24 random digits.
+    /// `prefix` and 26 random digits, as OpenCode names everything; Claude's own
+    /// are about as long.
     pub(super) fn prefixed(&mut self, prefix: &str) -> Result<String, Error> {
         let digits = hex(&self.random()?);
-        Ok(format!("{prefix}{}", digits.get(..24).unwrap_or(&digits)))
+        Ok(format!("{prefix}{}", digits.get(..26).unwrap_or(&digits)))
     }
 
     fn random(&mut self) -> Result<[u8; 16], Error> {
@@ -44,7 +45,15 @@ impl Ids {
     }
 }
 
-/// Whether a word has the form of a UUID. Only such words become file names.
+/// Whether a word can be a file name as it is: letters, digits and, between
+/// them, dashes, dots and underscores.
+pub(super) fn is_plain(word: &str) -> bool {
+    let ends = [word.bytes().next(), word.bytes().next_back()];
+    ends.iter().all(|byte| byte.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+}
+
+/// Whether a word has the form of a UUID.
 pub(super) fn is_uuid(word: &str) -> bool {
     word.len() == 36
         && word.bytes().enumerate().all(|(index, byte)| match index {
@@ -87,6 +96,16 @@ mod tests {
         assert!(is_uuid("11111111-2222-4333-8444-555555555555"));
         for word in ["", "nonsense", "../../../../../../../../etc/passwd00", "no-such-session"] {
             assert!(!is_uuid(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn only_plain_words_become_file_names() {
+        for word in ["a", "ses_1a2B", "gw-own.id_42"] {
+            assert!(is_plain(word), "{word}");
+        }
+        for word in ["", ".", "..", "../x", "a/b", "-a", "a.", "é"] {
+            assert!(!is_plain(word), "{word}");
         }
     }
 }

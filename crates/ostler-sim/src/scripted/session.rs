@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use super::answer::{Answer, answer};
+use super::id::is_plain;
 use super::report;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +25,14 @@ impl Session {
     pub(super) fn new(id: String, model: String, cwd: &Path) -> Self {
         Self { id, model, cwd: cwd.to_path_buf(), prompts: Vec::new(), n_model_calls: 0 }
     }
+
+    /// Takes a prompt and returns what is answered to it.
+    pub(super) fn ask(&mut self, agent: &str, prompt: &str) -> Answer {
+        self.prompts.push(prompt.to_owned());
+        let answer = answer(agent, prompt, self.prompts.len());
+        self.n_model_calls += answer.n_model_calls();
+        answer
+    }
 }
 
 /// The sessions of one agent.
@@ -36,8 +46,11 @@ impl Sessions {
         Self { folder: home.join(agent) }
     }
 
-    /// `id` must have the form of a UUID: it becomes a file name.
+    /// A word that cannot be a file name is no session's id.
     pub(super) fn load(&self, id: &str) -> Result<Option<Session>, Error> {
+        if !is_plain(id) {
+            return Ok(None);
+        }
         let path = self.path(id);
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
@@ -52,6 +65,23 @@ impl Sessions {
     pub(super) fn save(&self, session: &Session) -> Result<(), Error> {
         std::fs::create_dir_all(&self.folder).map_err(Error::file("create", &self.folder))?;
         report::write_json(&self.path(&session.id), session)
+    }
+
+    /// Whether any session belongs to this folder.
+    pub(super) fn any_in(&self, cwd: &Path) -> Result<bool, Error> {
+        let entries = match std::fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(Error::file("read", &self.folder)(error)),
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            if self.load(id)?.is_some_and(|session| session.cwd == cwd) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn path(&self, id: &str) -> PathBuf {

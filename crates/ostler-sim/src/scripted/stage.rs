@@ -28,6 +28,11 @@ pub(super) struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// The arguments as text, which is what the played CLIs make of them.
+    pub(super) fn words(&self) -> Vec<String> {
+        self.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
     pub(super) fn write(&mut self, to: Stream, bytes: &[u8]) -> Result<(), Error> {
         let (out, name) = match to {
             Stream::Stdout => (&mut self.stdout, "stdout"),

@@ -1,9 +1,10 @@
-//! Shapes and order of what the two APIs send.
+//! Shapes and order of what the APIs with named events send, and what holds
+//! for all of them.
 
 use ostler_sim::model::{ANTHROPIC_USAGE, BEHAVIOURS, HELLO, RESPONSES_USAGE, echo, huge};
 use serde_json::{Value, json};
 
-use crate::{MODES, Mode, joined, messages, order, responses, start};
+use crate::{MODES, Mode, chat, gemini, joined, messages, order, responses, start};
 
 #[tokio::test]
 async fn messages_stream_thinking_and_text_in_the_order_of_the_api() {
@@ -118,7 +119,7 @@ async fn a_plain_response_equals_what_the_stream_ends_with() {
 }
 
 #[tokio::test]
-async fn every_behaviour_speaks_both_apis_in_both_modes() {
+async fn every_behaviour_speaks_every_api_in_both_modes() {
     let sim = start().await;
     // These end when the client leaves or take their time; they have tests of
     // their own.
@@ -126,13 +127,20 @@ async fn every_behaviour_speaks_both_apis_in_both_modes() {
     for behaviour in BEHAVIOURS.iter().filter(|behaviour| !endless.contains(&behaviour.word)) {
         let prompt = format!("sim:{}", behaviour.word);
         for mode in MODES {
-            for response in
-                [messages(&sim, &prompt, mode).await, responses(&sim, &prompt, mode).await]
-            {
+            let responses = [
+                (true, messages(&sim, &prompt, mode).await),
+                (true, responses(&sim, &prompt, mode).await),
+                (false, chat(&sim, &prompt, mode).await),
+                (false, gemini(&sim, &prompt, mode).await),
+            ];
+            for (has_names, response) in responses {
                 let whole = behaviour.word != "cut";
                 assert_eq!(response.complete, whole, "{prompt} {mode:?}");
                 match (mode, response.status) {
-                    (Mode::Stream, 200) => assert!(!response.events().is_empty(), "{prompt}"),
+                    (Mode::Stream, 200) if has_names => {
+                        assert!(!response.events().is_empty(), "{prompt}");
+                    }
+                    (Mode::Stream, 200) => assert!(!response.chunks().0.is_empty(), "{prompt}"),
                     (Mode::Plain, 200) if !whole => {}
                     (Mode::Stream | Mode::Plain, _) => assert!(response.json().is_object()),
                 }

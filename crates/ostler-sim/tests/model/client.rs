@@ -44,6 +44,21 @@ impl Response {
             })
             .collect()
     }
+
+    /// Returns the data of server-sent events that have no name, and what comes
+    /// after the last of them.
+    pub(crate) fn chunks(&self) -> (Vec<Value>, &str) {
+        assert_eq!(self.header("content-type"), Some("text/event-stream"));
+        let mut chunks = Vec::new();
+        let mut rest = self.body.as_str();
+        while let Some((data, tail)) =
+            rest.strip_prefix("data: {").and_then(|rest| rest.split_once("\n\n"))
+        {
+            chunks.push(serde_json::from_str(&format!("{{{data}")).expect("JSON"));
+            rest = tail;
+        }
+        (chunks, rest)
+    }
 }
 
 /// Sends a request and reads until the server closes.

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use crate::client;
-use crate::{Mode, joined, messages, messages_body, responses, responses_body, start};
+use crate::{
+    Mode, chat_body, gemini_body, gemini_path, joined, messages, messages_body, responses,
+    responses_body, start,
+};
 
 #[tokio::test]
 async fn any_key_will_do_except_a_wrong_one_or_none() {
@@ -25,6 +28,12 @@ async fn any_key_will_do_except_a_wrong_one_or_none() {
             ("authorization", "Bearer sk-1"),
             ("authorization", "Bearer sk-wrong"),
         ),
+        (
+            "/v1/chat/completions",
+            chat_body("hi", Mode::Plain),
+            ("authorization", "Bearer sk-2"),
+            ("authorization", "Bearer sk-wrong"),
+        ),
     ] {
         let body = body.to_string();
         let post = async |headers: &[(&str, &str)]| {
@@ -39,7 +48,32 @@ async fn any_key_will_do_except_a_wrong_one_or_none() {
     let keys: Vec<Option<String>> =
         sim.requests().iter().map(|request| request.key.clone()).collect();
     let key = |text: &str| Some(text.to_owned());
-    assert_eq!(keys, [key("sk-ant-1"), key("sk-wrong"), None, key("sk-1"), key("sk-wrong"), None]);
+    let wrong = || key("sk-wrong");
+    assert_eq!(
+        keys,
+        [key("sk-ant-1"), wrong(), None, key("sk-1"), wrong(), None, key("sk-2"), wrong(), None]
+    );
+    sim.stop().await;
+}
+
+#[tokio::test]
+async fn google_takes_its_key_in_a_header_or_in_the_address() {
+    let sim = start().await;
+    let path = gemini_path(Mode::Plain);
+    for (query, headers, status, reason) in [
+        ("", &[("x-goog-api-key", "AIza-1")][..], 200, None),
+        ("?key=AIza-2", &[], 200, None),
+        // A wrong key is a wrong argument to Google, and none is no permission.
+        ("?alt=json&key=wrong", &[], 400, Some("API_KEY_INVALID")),
+        ("", &[], 403, None),
+    ] {
+        let body = gemini_body("hi").to_string();
+        let path = format!("{path}{query}");
+        let response = client::send(sim.addr(), "POST", &path, headers, &body).await;
+        assert_eq!(response.status, status, "{query}");
+        let json = response.json();
+        assert_eq!(json.pointer("/error/details/0/reason").and_then(Value::as_str), reason);
+    }
     sim.stop().await;
 }
 
@@ -113,6 +147,14 @@ async fn side_calls_are_answered() {
     assert_eq!(counted, json!({ "input_tokens": 100 }));
     let models = client::send(sim.addr(), "GET", "/v1/models", &key, "").await.json();
     assert_eq!(models["data"][0]["id"], "claude-opus-5-5");
+    let path = "/v1beta/models/gemini-2.5-flash:countTokens";
+    let counted = client::send(sim.addr(), "POST", path, &key, "{}").await.json();
+    assert_eq!(counted, json!({ "totalTokens": 400 }));
+    let models = client::send(sim.addr(), "GET", "/v1beta/models", &key, "").await.json();
+    assert_eq!(models["models"][0]["name"], "models/gemini-2.5-flash");
+    let path = "/v1beta/models/x:embedContent";
+    let unknown = client::send(sim.addr(), "POST", path, &key, "{}").await;
+    assert_eq!((unknown.status, &unknown.json()["error"]["status"]), (404, &json!("NOT_FOUND")));
     sim.stop().await;
 }
 

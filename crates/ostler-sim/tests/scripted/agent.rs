@@ -1,5 +1,9 @@
 //! The agents that can be played, called as Ostler calls the real ones.
 
+mod gemini;
+mod opencode;
+mod pi;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -41,6 +45,24 @@ impl Home {
         all.extend(args);
         play(command("codex", self.0.path(), &all), prompt)
     }
+
+    fn gemini(&self, args: &[&str], prompt: &str) -> Played {
+        let mut all = vec!["-o", "stream-json", "--skip-trust", "--approval-mode", "yolo"];
+        all.extend(args);
+        play(command("gemini", self.0.path(), &all), prompt)
+    }
+
+    fn opencode(&self, args: &[&str], prompt: &str) -> Played {
+        let mut all = vec!["run", "--format", "json", "--title", "a title", "--auto"];
+        all.extend(args);
+        play(command("opencode", self.0.path(), &all), prompt)
+    }
+
+    fn pi(&self, args: &[&str], prompt: &str) -> Played {
+        let mut all = vec!["-p", "--mode", "json", "--provider", "o", "--model", "m"];
+        all.extend(args);
+        play(command("pi", self.0.path(), &all), prompt)
+    }
 }
 
 /// The kinds of lines, with runs of the same kind told once.
@@ -64,9 +86,13 @@ fn deltas(lines: &[Value]) -> String {
 
 #[test]
 fn versions_say_that_they_are_scripted() {
-    for (agent, version) in
-        [("claude", "0.0.0 (scripted claude)\n"), ("codex", "codex-cli 0.0.0 (scripted codex)\n")]
-    {
+    for (agent, version) in [
+        ("claude", "0.0.0 (scripted claude)\n"),
+        ("codex", "codex-cli 0.0.0 (scripted codex)\n"),
+        ("gemini", "0.0.0 (scripted gemini)\n"),
+        ("opencode", "0.0.0 (scripted opencode)\n"),
+        ("pi", "0.0.0 (scripted pi)\n"),
+    ] {
         let home = Home::new();
         let played = play(command(agent, home.0.path(), &["--version"]), "");
         assert_eq!((played.stdout(), played.code()), (version, Some(0)));

@@ -9,33 +9,29 @@
 use std::{
     fs, io,
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
 use clap::Args;
 use ostler_core::{
-    CliAgent, Event, EventBody, Host, HostConfig, Memo, TurnReport, TurnRequest,
+    CliAgent, Event, EventBody, Memo, TurnReport, TurnRequest,
     agent::{AGENTS, AgentSpec},
     registry::Agent as _,
-    request::Open,
     turn::Turn,
 };
-use ostler_sim::{
-    model::{self, Sim},
-    scripted,
+
+use super::{
+    Exit,
+    rehearsal::{self, Stage},
 };
-use serde_json::json;
+use crate::{
+    config::Settings,
+    ui::{Ui, printable},
+};
 
-use super::Exit;
-use crate::{config::Settings, ui::Ui};
-
-/// The prompts, with the word that tells the simulated model what to do. The
-/// first one reads a file, which every agent may do without being asked; the
-/// scripted agent only pretends to use a tool.
-const FIRST: &str = "What does notes.txt say? sim:read=notes.txt";
-const FIRST_SCRIPTED: &str = "Use a tool, please. sim:tool";
-const SECOND: &str = "How many prompts have I sent you so far? sim:history";
+/// What is asked first of the scripted agent, which only pretends to use a tool.
+const READ_SCRIPTED: &str = "Use a tool, please. sim:tool";
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
@@ -80,13 +76,23 @@ impl Cast {
 
 /// Runs the tour.
 pub(crate) async fn run(args: DemoArgs, settings: Settings, ui: &mut Ui) -> Exit {
-    match tour(&args, settings, ui).await {
+    let ended = tokio::select! {
+        exit = tour(&args, settings, ui) => exit,
+        exit = interrupted() => exit,
+    };
+    match ended {
         Ok(exit) => exit,
         Err(error) => {
             ui.notice(&format!("ostler: the demo could not go on: {error}"));
             Exit::Failed
         }
     }
+}
+
+/// Ctrl-C ends the tour like an error would, so that nothing is left behind.
+async fn interrupted() -> io::Result<Exit> {
+    tokio::signal::ctrl_c().await?;
+    Ok(Exit::Cancelled)
 }
 
 async fn tour(args: &DemoArgs, settings: Settings, ui: &mut Ui) -> io::Result<Exit> {
@@ -99,58 +105,27 @@ async fn tour(args: &DemoArgs, settings: Settings, ui: &mut Ui) -> io::Result<Ex
         ui.notice(&format!("ostler: no such agent; valid agents: {}", names.join(", ")));
         return Ok(Exit::Usage);
     }
-    let folder = Folder::create(&settings)?;
-    let sim = Sim::start(model::Options::default()).await?;
-    let mut config = HostConfig::from_environment(settings.environment);
-    config.data_dir = folder.path.join("data");
-    let host = Host::new(config);
-    ui.line(&format!("A simulated model listens on {}. No key is used.", sim.base_url()))?;
+    let stage = Stage::set(&settings.environment).await?;
+    ui.line(&format!("A simulated model listens on {}. No key is used.", stage.sim.base_url()))?;
     let mut rows = Vec::new();
     for spec in chosen {
-        let stage = Stage { spec, host: &host, sim: &sim, folder: &folder.path };
-        let row = stage.play(args.scripted, ui).await?;
-        rows.push(row);
+        rows.push(Part { spec, stage: &stage }.play(args.scripted, ui).await?);
     }
     ui.line(&table(&rows))?;
-    host.shutdown(Duration::from_secs(10)).await;
-    sim.stop().await;
+    stage.clear().await;
     let failed = rows.iter().any(|row| row.failure.is_some());
     Ok(if failed { Exit::Failed } else { Exit::Answered })
 }
 
-/// A folder for the demo, removed at its end.
-struct Folder {
-    path: PathBuf,
-}
-
-impl Folder {
-    fn create(settings: &Settings) -> io::Result<Self> {
-        let root = HostConfig::from_environment(settings.environment.clone()).run_root;
-        let path = root.join(format!("ostler-demo-{}", std::process::id()));
-        fs::create_dir(&path)?;
-        fs::create_dir(path.join("work"))?;
-        fs::write(path.join("work/notes.txt"), "An ostler looks after the horses of an inn.\n")?;
-        Ok(Self { path })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.path).ok();
-    }
-}
-
 /// One agent's part of the tour.
-struct Stage<'a> {
+struct Part<'a> {
     spec: &'static AgentSpec,
-    host: &'a Host,
-    sim: &'a Sim,
-    folder: &'a Path,
+    stage: &'a Stage,
 }
 
-impl Stage<'_> {
+impl Part<'_> {
     async fn play(&self, scripted: bool, ui: &mut Ui) -> io::Result<Row> {
-        let real = CliAgent::new(self.spec, self.host.clone());
+        let real = CliAgent::new(self.spec, self.stage.host.clone());
         let (agent, cast) = if !scripted && real.find().is_ok() {
             (real, Cast::Real)
         } else {
@@ -167,14 +142,14 @@ impl Stage<'_> {
         };
         let mut memo: Option<Memo> = None;
         let first = match cast {
-            Cast::Real => FIRST,
-            Cast::Scripted => FIRST_SCRIPTED,
+            Cast::Real => rehearsal::READ,
+            Cast::Scripted => READ_SCRIPTED,
         };
-        for prompt in [first, SECOND] {
+        for prompt in [first, rehearsal::REMEMBER] {
             ui.line(&format!("  > {prompt}"))?;
-            let mut request = self.request(prompt, cast);
+            let mut request = self.request(prompt, cast)?;
             if let Some(memo) = memo.take() {
-                request.open = Open::Resume(Box::new(memo));
+                request = request.resume(memo);
             }
             let began = Instant::now();
             let turn = match agent.start(request).await {
@@ -207,6 +182,9 @@ impl Stage<'_> {
 
     async fn describe(&self, agent: &CliAgent, cast: Cast) -> String {
         match cast {
+            Cast::Scripted if CliAgent::new(self.spec, self.stage.host.clone()).find().is_ok() => {
+                "scripted: the scripted agent plays it, as asked".to_owned()
+            }
             Cast::Scripted => format!(
                 "scripted: `{}` is not installed, so the scripted agent plays it",
                 self.spec.program
@@ -221,26 +199,23 @@ impl Stage<'_> {
         }
     }
 
-    fn request(&self, prompt: &str, cast: Cast) -> TurnRequest {
-        let mut request = TurnRequest::new(prompt, self.folder.join("work"));
-        request.timeout = Duration::from_secs(120);
-        request.options.home = Some(self.host.isolated_home(self.spec.name));
-        if cast == Cast::Real
-            && let Some(settings) = model::settings(self.spec.name, &self.sim.base_url())
-        {
-            let set = settings.environment.into_iter();
-            request.options.env = set.map(|(name, value)| (name.to_owned(), Some(value))).collect();
-            request.options.extra_args = settings.arguments;
-        }
-        request
+    fn request(&self, prompt: &str, cast: Cast) -> io::Result<TurnRequest> {
+        let real = match cast {
+            Cast::Real => self.stage.model_request(self.spec, prompt)?,
+            Cast::Scripted => None,
+        };
+        Ok(real.unwrap_or_else(|| self.stage.request(self.spec, prompt)))
     }
 
     /// Writes an executable file that plays the agent.
     fn stand_in(&self) -> io::Result<PathBuf> {
-        let own = std::env::current_exe()?;
-        let steps = json!([{ "do": "agent", "name": self.spec.name, "pace_ms": 15 }]);
-        let text = scripted::executable(&format!("{} scripted", own.display()), &steps);
-        let path = self.folder.join(self.spec.program);
+        // Through a shell, because the path of this program may have spaces in it.
+        let own = std::env::current_exe()?.display().to_string().replace('\'', r"'\''");
+        let text = format!(
+            "#!/bin/sh\nexec '{own}' scripted --as {} --pace-ms 15 -- \"$@\"\n",
+            self.spec.name
+        );
+        let path = self.stage.folder().join(self.spec.program);
         fs::write(&path, text)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         Ok(path)
@@ -264,16 +239,17 @@ async fn watch(
                     ui.write("  ")?;
                     block = Some(id);
                 }
-                ui.write(&text.replace('\n', "\n  "))?;
+                ui.write(&printable(&text).replace('\n', "\n  "))?;
             }
             EventBody::ToolUse { tool, title, .. } => {
                 ui.end_line()?;
-                ui.line(&format!("  → {tool}: {title}"))?;
+                ui.line(&printable(&format!("  → {tool}: {title}")))?;
                 block = None;
             }
             EventBody::ToolResult(result) => {
                 let mark = if result.is_error { "✗" } else { "←" };
-                ui.line(&format!("  {mark} {}", result.output.trim_end().replace('\n', " ⏎ ")))?;
+                let output = result.output.trim_end().replace('\n', " ⏎ ");
+                ui.line(&printable(&format!("  {mark} {output}")))?;
             }
             EventBody::Complete(report) => {
                 ui.end_line()?;

@@ -4,12 +4,12 @@
 use std::io;
 
 use ostler_core::{
-    event::{Event, EventBody, Mode, Status, StopReason, TurnReport, Usage},
-    failure::{Failure, FailureKind},
+    event::{Event, EventBody, Mode, Status, StopReason, TurnId, TurnReport, Usage},
+    failure::Failure,
 };
 
 use super::run::OutputArg;
-use crate::ui::Ui;
+use crate::ui::{Ui, printable};
 
 /// Shows the events of one turn.
 pub(crate) struct Renderer<'a> {
@@ -43,27 +43,25 @@ impl<'a> Renderer<'a> {
     }
 
     /// Tells that nothing could be started, as the last word of this program.
-    pub(crate) fn not_started(&mut self, agent: &str, message: &str) {
-        let report = not_started(agent, message);
+    pub(crate) fn not_started(&mut self, agent: &str, failure: &Failure) {
+        self.ui.notice(&format!("ostler: {}", failure.message));
+        let report = not_started(agent, failure);
         let shown = match self.output {
-            OutputArg::Text => {
-                self.ui.notice(&format!("ostler: {message}"));
-                Ok(())
-            }
+            OutputArg::Text => Ok(()),
             OutputArg::Json => self.ui.line(&to_json(&report)),
             OutputArg::StreamJson => {
-                let turn = ostler_core::event::TurnId::new();
+                let turn = TurnId::new();
                 let at = jiff::Timestamp::now();
-                let bodies = report.error.clone().map(EventBody::Error).into_iter();
-                let bodies = bodies.chain([EventBody::Complete(Box::new(report))]);
-                bodies.zip(1..).try_for_each(|(body, seq)| {
+                let bodies =
+                    [EventBody::Error(failure.clone()), EventBody::Complete(Box::new(report))];
+                bodies.into_iter().zip(1..).try_for_each(|(body, seq)| {
                     let event = Event { seq, at, turn: turn.clone(), parent: None, body };
                     self.ui.line(&to_json(&event))
                 })
             }
         };
         if let Err(error) = shown {
-            self.ui.notice(&format!("ostler: {message} (and could not print: {error})"));
+            self.ui.notice(&format!("ostler: could not print: {error}"));
         }
     }
 
@@ -96,7 +94,7 @@ impl<'a> Renderer<'a> {
                     self.ui.end_line()?;
                 }
                 self.block = Some(block.clone());
-                self.ui.write(text)?;
+                self.ui.write(&printable(text))?;
             }
             EventBody::ToolUse { tool, title, .. } => {
                 self.ui.notice(&format!("  → {tool}: {}", one_line(title)));
@@ -111,7 +109,8 @@ impl<'a> Renderer<'a> {
                     Some(failure) => self.failure(failure),
                     // An agent that does not stream, or whose answer came as no event.
                     None if self.block.is_none() => {
-                        self.ui.write(report.response_text.as_deref().unwrap_or_default())?;
+                        let text = report.response_text.as_deref().unwrap_or_default();
+                        self.ui.write(&printable(text))?;
                         self.ui.end_line()?;
                     }
                     None => {}
@@ -143,12 +142,12 @@ impl<'a> Renderer<'a> {
 }
 
 /// Makes the object of a turn that never was.
-fn not_started(agent: &str, message: &str) -> TurnReport {
+fn not_started(agent: &str, failure: &Failure) -> TurnReport {
     TurnReport {
         agent: ostler_core::agent::AgentName::new(agent),
         session_id: None,
-        response_text: Some(message.to_owned()),
-        error: Some(Failure::new(FailureKind::SpawnFailed, message)),
+        response_text: Some(failure.message.clone()),
+        error: Some(failure.clone()),
         exit_code: None,
         duration_ms: 0,
         model: None,

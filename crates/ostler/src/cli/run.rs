@@ -1,20 +1,28 @@
 //! `ostler run`: one prompt, one answer.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, ValueEnum};
 use ostler_core::{
     agent::{self, AgentSpec},
     cli_agent::{CliAgent, StartError},
     event::{EventBody, TurnReport},
-    failure::FailureKind,
+    failure::{Failure, FailureKind, chain},
     host::{Host, HostConfig},
-    memo::Memo,
+    memo::{Memo, MemoError},
     registry::Agent as _,
-    request::{self, Format, Open, Permissions, ProjectSettings, Thinking, TurnRequest},
-    turn::Turn,
+    request::{
+        self, Format, MemoKeeping, Open, Permissions, ProjectSettings, Thinking, TurnRequest,
+    },
+    turn::{Control, Turn},
 };
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    task::JoinSet,
+};
 
 use super::{Exit, plan, prompt, render::Renderer};
 use crate::{config::Settings, ui::Ui};
@@ -30,10 +38,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// Which model [default: $BACKEND_MODEL, else the agent's own]
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     model: Option<String>,
     /// Go on with this session of the agent's
-    #[arg(long, value_name = "ID", conflicts_with = "continue_newest")]
+    #[arg(long, value_name = "ID", conflicts_with = "continue_newest", allow_hyphen_values = true)]
     session: Option<String>,
     /// Go on with the newest session of this agent in this directory
     #[arg(long = "continue")]
@@ -54,12 +62,12 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_turns: Option<u32>,
     /// How long the turn may take: 90s, 10m, 1h30m [default: 10m]
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = duration, allow_hyphen_values = true)]
     timeout: Option<Duration>,
     /// How long the agent may print nothing [default: 5m]
-    #[arg(long, value_parser = duration)]
+    #[arg(long, value_parser = duration, allow_hyphen_values = true)]
     idle_timeout: Option<Duration>,
-    /// What the agent may do without asking [default: $PERMISSION_MODE, else ask]
+    /// What the agent may do without asking [default: $PERMISSION_MODE, else ask where somebody can be asked, else read-only]
     #[arg(long, value_enum)]
     permissions: Option<PermissionsArg>,
     /// How hard the model should think
@@ -158,15 +166,20 @@ pub(crate) async fn run(args: RunArgs, settings: Settings, ui: &mut Ui) -> Exit 
         return plan::print(&agent, &request, output, ui);
     }
     let mut renderer = Renderer::new(output, ui);
+    let signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => {
+            renderer.notice(&format!("ostler: could not listen for signals: {error}"));
+            return Exit::Failed;
+        }
+    };
     let exit = match agent.start(request).await {
         Err(error) => refuse(&agent, &error, &mut renderer),
-        Ok(turn) => match signals() {
-            Ok(signals) => follow(turn, &host, &mut renderer, signals).await,
-            Err(error) => {
-                renderer.notice(&format!("ostler: could not listen for signals: {error}"));
-                Exit::Failed
-            }
-        },
+        Ok(turn) => {
+            let mut tasks = JoinSet::new();
+            tasks.spawn(signals.control(turn.control()));
+            follow(turn, &mut renderer).await
+        }
     };
     host.shutdown(CLEAN_UP).await;
     exit
@@ -180,10 +193,12 @@ fn prepare(args: RunArgs, settings: Settings) -> Result<(CliAgent, TurnRequest, 
     let is_backend = spec.name == settings.agent.name;
     let host = Host::new(HostConfig::from_environment(settings.environment.clone()));
     let cwd = working_directory(args.cwd.as_deref())?;
-    let open = session(&args, spec, &host, &cwd)?;
+    let home = args.isolated.then(|| host.isolated_home(spec.name));
+    let open = session(&args, spec, &host, &cwd, home.as_deref())?;
     let prompt = prompt::read(args.prompt.clone()).map_err(Refused::usage)?;
     let mut request = TurnRequest::new(prompt, cwd);
     request.open = open;
+    request.memos = MemoKeeping::DataFolder;
     request.timeout = args.timeout.or(settings.timeout).unwrap_or(TurnRequest::DEFAULT_TIMEOUT);
     request.idle_timeout = args.idle_timeout.unwrap_or(TurnRequest::DEFAULT_IDLE_TIMEOUT);
     request.transcript.clone_from(&args.transcript);
@@ -193,8 +208,10 @@ fn prepare(args: RunArgs, settings: Settings) -> Result<(CliAgent, TurnRequest, 
     options.allowed_tools =
         Some(args.allow_tools.clone()).filter(|tools| !tools.is_empty()).or(settings.allowed_tools);
     options.max_turns = args.max_turns.or(settings.max_turns);
+    let by_default =
+        if spec.caps.supports_approvals { Permissions::Ask } else { Permissions::ReadOnly };
     options.permissions =
-        args.permissions.map(Into::into).or(settings.permissions).unwrap_or(Permissions::Ask);
+        args.permissions.map(Into::into).or(settings.permissions).unwrap_or(by_default);
     options.thinking = args.thinking.map(Into::into);
     options.format = args.format.into();
     options.extra_args.clone_from(&args.agent_args);
@@ -202,9 +219,7 @@ fn prepare(args: RunArgs, settings: Settings) -> Result<(CliAgent, TurnRequest, 
     if args.trust_project {
         options.project_settings = ProjectSettings::Trusted;
     }
-    if args.isolated {
-        options.home = Some(host.isolated_home(spec.name));
-    }
+    options.home = home;
     let mut agent = CliAgent::new(spec, host.clone());
     if let Some(program) = args.bin.or(settings.program.filter(|_| is_backend)) {
         agent = agent.with_program(program);
@@ -212,7 +227,7 @@ fn prepare(args: RunArgs, settings: Settings) -> Result<(CliAgent, TurnRequest, 
     Ok((agent, request, host))
 }
 
-fn working_directory(given: Option<&std::path::Path>) -> Result<PathBuf, Refused> {
+fn working_directory(given: Option<&Path>) -> Result<PathBuf, Refused> {
     let here = || std::env::current_dir();
     let path = match given {
         None => here().map_err(|error| Refused::usage(format!("no working directory: {error}")))?,
@@ -226,16 +241,18 @@ fn session(
     args: &RunArgs,
     spec: &AgentSpec,
     host: &Host,
-    cwd: &std::path::Path,
+    cwd: &Path,
+    home: Option<&Path>,
 ) -> Result<Open, Refused> {
     let memos = host.memos();
+    let unreadable = |error: MemoError| Refused::usage(chain(&error));
     if let Some(id) = &args.session {
         request::check_session(id).map_err(Refused::usage)?;
-        let memo = memos.load(spec.name, id).map_err(Refused::usage)?;
+        let memo = memos.load(spec.name, id).map_err(unreadable)?;
         return Ok(Open::Resume(Box::new(memo.unwrap_or_else(|| Memo::of_id(spec.name, id)))));
     }
     if args.continue_newest {
-        let memo = memos.newest(spec.name, cwd).map_err(Refused::usage)?.ok_or_else(|| {
+        let memo = memos.newest(spec.name, cwd, home).map_err(unreadable)?.ok_or_else(|| {
             Refused::usage(format!(
                 "--continue: no session of {} in {} yet; run once without it",
                 spec.name,
@@ -265,81 +282,74 @@ fn variable(pair: &str) -> (String, Option<String>) {
 
 /// Tells why nothing was started, in the form that was asked for.
 fn refuse(agent: &CliAgent, error: &StartError, renderer: &mut Renderer<'_>) -> Exit {
-    match error {
-        StartError::Binary(error) => {
-            renderer.not_started(agent.spec().name, &error.to_string());
-            Exit::NotRunnable
+    let (kind, exit) = match error {
+        StartError::Binary(_) => (FailureKind::SpawnFailed, Exit::NotRunnable),
+        StartError::Request(_) | StartError::Launch(_) | StartError::Transcript { .. } => {
+            (FailureKind::InvalidRequest, Exit::Usage)
         }
-        StartError::Transcript { source, .. } => {
-            renderer.notice(&format!("ostler: {error}: {source}"));
-            Exit::Usage
-        }
-        StartError::Request(_) | StartError::Launch(_) | StartError::ShuttingDown => {
-            renderer.notice(&format!("ostler: {error}"));
-            Exit::Usage
-        }
-    }
+        StartError::ShuttingDown => (FailureKind::Cancelled, Exit::Cancelled),
+    };
+    renderer.not_started(agent.spec().name, &Failure::new(kind, chain(error)));
+    exit
 }
 
+/// The signals that end a turn. They are listened to before it starts.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
 }
 
-fn signals() -> std::io::Result<Signals> {
-    Ok(Signals {
-        interrupt: signal(SignalKind::interrupt())?,
-        terminate: signal(SignalKind::terminate())?,
-        hang_up: signal(SignalKind::hangup())?,
-    })
-}
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
 
-/// Shows the turn's events until its end; the first signal cancels, the second kills.
-async fn follow(
-    mut turn: Turn,
-    host: &Host,
-    renderer: &mut Renderer<'_>,
-    mut signals: Signals,
-) -> Exit {
-    let mut asked = false;
-    let mut ask = |turn: &Turn| {
-        if std::mem::replace(&mut asked, true) { turn.kill() } else { turn.cancel() }
-    };
-    loop {
-        let event = tokio::select! {
-            biased;
-            _ = signals.interrupt.recv() => { ask(&turn); continue }
-            _ = signals.terminate.recv() => { ask(&turn); continue }
-            _ = signals.hang_up.recv() => { ask(&turn); continue }
-            event = turn.next() => event,
-        };
-        let Some(event) = event else {
-            return Exit::Failed;
-        };
-        let mut exit = None;
-        if let EventBody::Complete(report) = &event.body {
-            remember(host, report, renderer);
-            exit = Some(exit_of(report));
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hang_up.recv() => {}
         }
-        // Nobody reads the answer any more: the turn is pointless, and is ended.
-        if renderer.event(&event).is_err() {
-            turn.cancel();
-        }
-        if let Some(exit) = exit {
-            return exit;
-        }
+    }
+
+    /// The first signal cancels the turn, the second kills it.
+    ///
+    /// A task of its own, because the one that prints may be stuck in a pipe
+    /// that nobody reads. Then the second signal ends the program as well; the
+    /// keeper sees to the agent.
+    async fn control(mut self, turn: Control) {
+        self.next().await;
+        turn.cancel();
+        self.next().await;
+        turn.kill();
+        tokio::time::sleep(CLEAN_UP).await;
+        std::process::exit(Exit::Cancelled as i32);
     }
 }
 
-/// Keeps what is needed to go on, before anybody learns the session's id from the end.
-fn remember(host: &Host, report: &TurnReport, renderer: &mut Renderer<'_>) {
-    if let Some(memo) = &report.memo
-        && let Err(error) = host.memos().save(memo)
-    {
-        let source = std::error::Error::source(&error).map(ToString::to_string);
-        renderer.notice(&format!("ostler: {error}: {}", source.unwrap_or_default()));
+/// Shows the turn's events until its end.
+async fn follow(mut turn: Turn, renderer: &mut Renderer<'_>) -> Exit {
+    while let Some(event) = turn.next().await {
+        let shown = renderer.event(&event);
+        match (&event.body, shown) {
+            (EventBody::Complete(report), Ok(())) => return exit_of(report),
+            // Nobody got the answer: whatever the agent thinks, this run failed.
+            (EventBody::Complete(report), Err(error)) => {
+                renderer.notice(&format!("ostler: the answer could not be printed: {error}"));
+                let exit = exit_of(report);
+                return if exit == Exit::Answered { Exit::Failed } else { exit };
+            }
+            (_, Ok(())) => {}
+            // Nobody reads any more: the turn is pointless, and is ended.
+            (_, Err(_)) => turn.cancel(),
+        }
     }
+    Exit::Failed
 }
 
 fn exit_of(report: &TurnReport) -> Exit {
@@ -353,7 +363,7 @@ fn exit_of(report: &TurnReport) -> Exit {
 }
 
 /// Reads `90s`, `10m`, `1h30m`, `500ms`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed = match text.parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         Err(_) => text

@@ -57,6 +57,16 @@ fn describe(base_url: &str) -> String {
         if !settings.arguments.is_empty() {
             lines.push(format!("  {}", settings.arguments.join(" ")));
         }
+        for (path, content) in &settings.files {
+            let content = content.trim_end().replace('\n', "\n    ");
+            let agent = settings.agent;
+            lines.push(format!(
+                "  {path} in its home (homes/{agent} in OSTLER_DATA_DIR if isolated):\n    {content}"
+            ));
+        }
+        if let Some(model) = settings.model {
+            command.push_str(&format!(" --model {model}"));
+        }
         lines.push(format!("{command} 'Hello sim:tool'"));
     }
     lines.push(

@@ -197,6 +197,38 @@ fn standard_input_that_nobody_reads_does_not_block() {
 }
 
 #[test]
+fn one_line_with_very_many_events_loses_none_of_them() {
+    let place = Place::new();
+    let text =
+        json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": "x" }] } });
+    let mut lines = vec![text; 20_000];
+    for (line, number) in lines.iter_mut().zip(0..) {
+        line["message"]["id"] = format!("msg_{number}").into();
+    }
+    lines.push(json!({ "type": "result", "is_error": false, "result": "done", "session_id": "s" }));
+    let program = place.script(&json!([{ "do": "json", "value": lines }]));
+    let args = ["run", "--bin", program.to_str().unwrap(), "--output", "stream-json", "hi"];
+    let outcome = place.run(&args);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.events().of_type("output").count(), 20_000);
+}
+
+#[test]
+fn an_answer_that_cannot_be_printed_is_no_success() {
+    let place = Place::new();
+    let program = place.script(&json!([line(THREAD), line(ANSWER), line(DONE)]));
+    for output in ["text", "json"] {
+        let bin = program.to_str().unwrap();
+        let mut command =
+            place.ostler(&["run", "--agent", "codex", "--bin", bin, "--output", output, "hi"]);
+        command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let mut child = command.spawn().unwrap();
+        let status = crate::support::until("it ends", || child.try_wait().unwrap());
+        assert_eq!(status.code(), Some(1), "{output}");
+    }
+}
+
+#[test]
 fn a_full_disk_in_the_run_folder_is_told_and_nothing_is_started() {
     let place = Place::new();
     let program = place.script(&json!([line(THREAD), line(ANSWER), line(DONE)]));
@@ -205,7 +237,8 @@ fn a_full_disk_in_the_run_folder_is_told_and_nothing_is_started() {
     // A file system of one page: the run folder fits, the system prompt does not.
     let shell =
         format!("mount -t tmpfs -o size=4k none {mount} && exec \"$@\"", mount = mount.display());
-    let mut args = vec!["--mount", "sh", "-c", &shell, "sh", env!("CARGO_BIN_EXE_ostler")];
+    let mut args =
+        vec!["--map-root-user", "--mount", "sh", "-c", &shell, "sh", env!("CARGO_BIN_EXE_ostler")];
     let system = "x".repeat(100_000);
     args.extend(["run", "--agent", "claude", "--bin", program.to_str().unwrap()]);
     args.extend(["--system", &system, "--output", "json", "hi"]);

@@ -9,9 +9,11 @@
     reason = "tests start the program from outside, and fail by panicking"
 )]
 
+mod agents;
 mod bad_input;
 mod conformance;
 mod demo;
+mod doctor;
 mod faults;
 mod processes;
 mod run;

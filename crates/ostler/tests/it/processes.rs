@@ -1,5 +1,7 @@
 //! No process outlives its turn, whatever ended it.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::support::{Place, Running, is_live, until};
@@ -62,15 +64,41 @@ fn a_second_interrupt_kills_at_once_what_ignores_the_first() {
     running.signal("INT");
     assert!(running.is_running());
     running.signal("INT");
+    let asked = Instant::now();
     let (code, _) = running.finish();
     assert_eq!(code, Some(130));
     assert_gone(&pids);
+    // The stop plan alone would give it five seconds to go by itself.
+    assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
+}
+
+#[test]
+fn signals_work_even_when_nobody_reads_what_is_printed() {
+    let place = Place::new();
+    let program = place.script(&json!([{ "do": "flood", "bytes": 50_000_000 }, { "do": "hang" }]));
+    let args = ["run", "--bin", program.to_str().unwrap(), "--output", "stream-json", "hi"];
+    // Standard output is a pipe that is never read, and full in no time.
+    let mut child = place.ostler(&args).spawn().unwrap();
+    let is_full = |pid: u32| {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+        state.contains("pipe")
+    };
+    let pid = child.id();
+    until("the pipe is full", || {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let mut tasks = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+        tasks.any(is_full).then_some(())
+    });
+    crate::support::signal(pid, "INT");
+    crate::support::signal(pid, "TERM");
+    let status = until("it ends", || child.try_wait().unwrap());
+    assert_eq!(status.code(), Some(130));
 }
 
 #[test]
 fn after_a_timeout_nothing_is_left_even_of_what_ignores_signals() {
     let place = Place::new();
-    let (running, pids) = start(&place, &["TERM", "INT"], &["--timeout", "2s"]);
+    let (running, pids) = start(&place, &["TERM", "INT"], &["--timeout", "5s"]);
     let (code, events) = running.finish();
     assert_eq!(code, Some(124));
     assert_eq!(events.last()["response_text"], "Query timed out");
@@ -80,7 +108,7 @@ fn after_a_timeout_nothing_is_left_even_of_what_ignores_signals() {
 #[test]
 fn a_silent_agent_is_ended_by_the_idle_timeout() {
     let place = Place::new();
-    let (running, pids) = start(&place, &[], &["--idle-timeout", "1s"]);
+    let (running, pids) = start(&place, &[], &["--idle-timeout", "3s"]);
     let (code, events) = running.finish();
     assert_eq!((code, &events.last()["error"]["kind"]), (Some(124), &"timeout".into()));
     let message = events.last()["error"]["message"].as_str().unwrap();

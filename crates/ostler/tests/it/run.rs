@@ -233,3 +233,37 @@ fn on_a_terminal_the_answer_streams_and_tools_are_shown_beside_it() {
     assert!(after.starts_with("This is Ostler's scripted agent playing claude"), "{shown}");
     assert_eq!(after.matches("This is Ostler's scripted agent").count(), 1, "{shown}");
 }
+
+#[test]
+fn an_answer_cannot_control_the_terminal() {
+    let place = Place::new();
+    let text = "before \u{1b}]52;c;ZXZpbA==\u{7} after";
+    let result = json!({ "type": "result", "is_error": false, "result": text, "session_id": "s" });
+    let program = place.script(&json!([{ "do": "json", "value": result }]));
+    let line = format!("{} run --bin {} hi", env!("CARGO_BIN_EXE_ostler"), program.display());
+    let mut command = std::process::Command::new("script");
+    command
+        .args(["-qec", &line, "/dev/null"])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", place.path("home"))
+        .env("TMPDIR", place.path("tmp"))
+        .current_dir(place.work())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let shown = Outcome::of_input(command, None).stdout;
+    assert!(shown.contains("before") && shown.contains("after"), "{shown:?}");
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+}
+
+#[test]
+fn a_refused_request_also_ends_with_the_object_of_the_contract() {
+    let place = Place::new();
+    let program = player(&place, "codex");
+    let args = ["run", "--agent", "codex", "--bin", &program, "--session", "no-uuid"];
+    let json = place.run(&[&args[..], &["--output", "json", "hi"]].concat());
+    assert_eq!((json.code, &json.json()["error"]["kind"]), (Some(2), &"invalid_request".into()));
+    let events = place.run(&[&args[..], &["--output", "stream-json", "hi"]].concat());
+    assert_eq!(events.events().last()["error"]["kind"], "invalid_request");
+}

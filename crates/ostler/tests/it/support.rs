@@ -77,6 +77,15 @@ impl Place {
         path
     }
 
+    /// Writes an executable file into the place's folder of programs.
+    pub(crate) fn program(&self, name: &str, text: &str) -> PathBuf {
+        fs::create_dir_all(self.path("bin")).unwrap();
+        let path = self.path("bin").join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
     /// Returns whether no turn left its private folder behind.
     pub(crate) fn is_swept(&self) -> bool {
         let count = |path: &Path| fs::read_dir(path).map_or(0, Iterator::count);
@@ -237,7 +246,7 @@ impl Running {
 
     /// Reads to the end and returns the exit code with all events.
     pub(crate) fn finish(mut self) -> (Option<i32>, Events) {
-        for line in self.lines.by_ref() {
+        for line in &mut self.lines {
             self.seen.push(parse(&line.unwrap()));
         }
         let code = wait(&mut self.child);
@@ -247,6 +256,14 @@ impl Running {
     /// Waits for the end without caring for what was printed.
     pub(crate) fn wait(mut self) -> Option<i32> {
         wait(&mut self.child)
+    }
+}
+
+impl Drop for Running {
+    /// A failed test leaves nothing running: the keeper ends what Ostler started.
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
     }
 }
 

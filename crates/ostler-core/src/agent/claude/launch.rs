@@ -50,6 +50,7 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
         &["--tools", "--dangerously-skip-permissions", "--permission-mode"],
         &["--dangerously-skip-permissions", "--permission-mode", "--tools"],
     ],
+    setting: None,
     session_new: &["--session-id", "{{SessionId}}"],
     session_resume: &["--resume", "{{SessionId}}"],
     body_on_stdin: &[],
@@ -90,6 +91,7 @@ fn streaming(launch: &Launch<'_>) -> CommandLine {
         push(&mut line.args, ["--max-turns", &max_turns.to_string()]);
     }
     add_common(launch, &mut line);
+    add_session(launch, &mut line);
     line.stdin = Stdin::Bytes(user_message(launch));
     line
 }
@@ -118,39 +120,41 @@ fn plain(launch: &Launch<'_>, format: &str) -> CommandLine {
         push(&mut line.args, ["--max-turns", &max_turns.to_string()]);
     }
     add_common(launch, &mut line);
+    add_session(launch, &mut line);
     line
 }
 
 /// The operator's own line, with what it lacks.
 fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine, LaunchError> {
     let options = launch.options;
-    let mut flags = vec![vec!["-p".to_owned()]];
-    let mut flag = |words: &[&str]| flags.push(words.iter().map(|w| (*w).to_owned()).collect());
+    let mut own = CommandLine::default();
+    push(&mut own.args, ["-p"]);
     match template.format {
         None => {}
         Some(Format::StreamJson) => {
-            flag(&["--output-format", "stream-json"]);
-            flag(&["--verbose"]);
+            push(&mut own.args, ["--output-format", "stream-json", "--verbose"]);
         }
-        Some(Format::Json) => flag(&["--output-format", "json"]),
-        Some(Format::Text) => flag(&["--output-format", "text"]),
+        Some(Format::Json) => push(&mut own.args, ["--output-format", "json"]),
+        Some(Format::Text) => push(&mut own.args, ["--output-format", "text"]),
     }
-    match options.permissions {
-        Permissions::Bypass => flag(&["--dangerously-skip-permissions"]),
-        Permissions::Ask | Permissions::ReadOnly => flag(&["--tools", &READ_ONLY_TOOLS.join(",")]),
+    if options.permissions == Permissions::Bypass {
+        push(&mut own.args, ["--dangerously-skip-permissions"]);
     }
-    if let Some(model) = &options.model {
-        flag(&["--model", model]);
+    if options.system_prompt.is_some() {
+        add_system_prompt(launch, &mut own);
     }
-    if options.project_settings == ProjectSettings::Ignored {
-        flag(&["--setting-sources", "user"]);
-        flag(&["--strict-mcp-config"]);
+    if let Some(max_turns) = options.max_turns {
+        push(&mut own.args, ["--max-turns", &max_turns.to_string()]);
     }
-    template::fill(&TEMPLATE, template, launch.open, launch.prompt, &flags)
+    add_common(launch, &mut own);
+    let flags = template::groups(&own.args);
+    let input = plain_input(launch);
+    let line = template::fill(&TEMPLATE, template, launch.open, launch.prompt, &input, &flags)?;
+    Ok(CommandLine { files: own.files, warnings: own.warnings, ..line })
 }
 
-/// Adds what both forms end with: tools, model, thinking, isolation, the
-/// operator's own arguments, the session.
+/// Adds what all forms share: tools, model, thinking, isolation, the
+/// operator's own arguments.
 fn add_common(launch: &Launch<'_>, line: &mut CommandLine) {
     let options = launch.options;
     add_tools(options, line);
@@ -170,13 +174,16 @@ fn add_common(launch: &Launch<'_>, line: &mut CommandLine) {
     // Settings in a repository start programs and can send the API key
     // elsewhere. The literal line has no flags against that; with every
     // permission granted the repository's code runs anyway.
-    let literal = options.format == Format::Json && options.permissions == Permissions::Bypass;
-    if options.project_settings == ProjectSettings::Ignored && !literal {
+    if options.project_settings == ProjectSettings::Ignored && !options.is_literal() {
         push(args, ["--setting-sources", "user", "--strict-mcp-config"]);
     }
     push(args, &options.extra_args);
+}
+
+/// Adds the session that goes on; a new one has no flag.
+fn add_session(launch: &Launch<'_>, line: &mut CommandLine) {
     if let Some(memo) = launch.open.memo() {
-        push(args, ["--resume", &memo.id]);
+        push(&mut line.args, ["--resume", &memo.id]);
     }
 }
 

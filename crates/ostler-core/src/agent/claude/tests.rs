@@ -98,7 +98,7 @@ fn read_text(text: &str) -> Vec<Action> {
 fn end(actions: &[Action]) -> &TurnEnd {
     let mut ends = actions.iter().filter_map(|action| match action {
         Action::EndTurn { end, .. } => Some(end.as_ref()),
-        Action::Stop | Action::Opened { .. } | Action::Emit { .. } => None,
+        Action::Stop | Action::Arm { .. } | Action::Opened { .. } | Action::Emit { .. } => None,
     });
     let end = ends.next().expect("the turn ends");
     assert!(ends.next().is_none(), "the turn ends once");
@@ -112,7 +112,7 @@ fn failure_kind(actions: &[Action]) -> Option<&'static str> {
 fn sessions(actions: &[Action]) -> Vec<&str> {
     let opened = actions.iter().filter_map(|action| match action {
         Action::Opened { id, .. } => Some(id.as_str()),
-        Action::Stop | Action::EndTurn { .. } | Action::Emit { .. } => None,
+        Action::Stop | Action::Arm { .. } | Action::EndTurn { .. } | Action::Emit { .. } => None,
     });
     opened.collect()
 }
@@ -120,7 +120,7 @@ fn sessions(actions: &[Action]) -> Vec<&str> {
 fn events(actions: &[Action]) -> Vec<&EventBody> {
     let events = actions.iter().filter_map(|action| match action {
         Action::Emit { event, .. } => Some(event),
-        Action::Stop | Action::EndTurn { .. } | Action::Opened { .. } => None,
+        Action::Stop | Action::Arm { .. } | Action::EndTurn { .. } | Action::Opened { .. } => None,
     });
     events.collect()
 }

@@ -9,6 +9,8 @@ use super::{
 use crate::{
     agent::{Action, Dialect, Exit, Input, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd},
     event::{EventBody, StopReason, Stream},
+    request::Open,
+    template,
 };
 
 /// The answer is kept up to here; beyond it the events still carry all of it.
@@ -19,15 +21,20 @@ const BLOCK: &str = "b1";
 
 /// Reads one process that prints plain text.
 pub(super) struct PlainText {
-    /// The session that is resumed. Plain text does not tell the id of a new one.
-    resumed: Option<String>,
+    /// The session as far as it is known: plain text does not tell its id.
+    session: Option<String>,
     answer: Option<String>,
     ended: bool,
 }
 
 impl PlainText {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
-        Self { resumed: launch.open.memo().map(|memo| memo.id.clone()), answer: None, ended: false }
+        let session = match launch.open {
+            Open::Resume(memo) => Some(memo.id.clone()),
+            // A template names the new session itself.
+            Open::New => template::new_session_id("claude", launch.options),
+        };
+        Self { session, answer: None, ended: false }
     }
 
     fn line(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
@@ -58,7 +65,7 @@ impl PlainText {
         let answer = self.answer.take().unwrap_or_default();
         let mut end = TurnEnd::default();
         if exit.is_success() {
-            if let Some(id) = self.resumed.take() {
+            if let Some(id) = self.session.take() {
                 out.push(Action::Opened { session: ONLY_SESSION, id });
             }
             end.text = Some(answer);
@@ -82,6 +89,7 @@ impl Dialect for PlainText {
             Input::Line { bytes, .. } if !self.ended => self.line(bytes, out),
             Input::Line { bytes, .. } => unknown(Stream::Stdout, bytes, out),
             Input::Cancel { .. } => out.push(Action::Stop),
+            Input::Timer(_) => {}
             Input::Exited(exit) => self.exited(now, exit, out),
         }
     }

@@ -4,31 +4,23 @@
 //! type `error` may be a retry notice, an item of type `error` is a warning.
 //! The older one-line message of early releases is read as well.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
     fault,
     item::{self, Item, Stage, Tool, content_text, take_text},
     plain::Plain,
-    turn::{Turn, emit, emit_unknown, is_noise, retry_notice, totals},
+    turn::{Turn, emit, emit_unknown, is_noise, retry_notice, retry_reason, totals},
 };
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch},
+    agent::{Action, Dialect, Exit, Input, Launch, patience::Patience},
     event::{EventBody, Status, Stream},
     failure::{Failure, FailureKind},
     request::Format,
 };
-
-/// How long after its first retry notice the CLI may come with another one.
-///
-/// Its retries cannot be bounded for a provider that is built in or defined in
-/// the user's own configuration: a refused connection or a server that answers
-/// 500 takes it 24 to 31 seconds, and without the setting that switches endless
-/// retries off, for ever. With this much patience all of them end within 15.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(7);
 
 /// Makes the state machine for the output that was asked for.
 pub(super) fn dialect(launch: &Launch<'_>) -> Box<dyn Dialect> {
@@ -49,11 +41,13 @@ struct JsonLines {
     /// An error that may turn out to be the end or a mere warning.
     error: Option<String>,
     last_warning: Option<String>,
-    retrying_since: Option<Timestamp>,
+    patience: Patience,
+    /// How many blocks of text have had each id.
+    blocks: BTreeMap<String, u32>,
 }
 
 impl Dialect for JsonLines {
-    fn step(&mut self, now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
+    fn step(&mut self, _now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
         match input {
             Input::Line { from: Stream::Stderr, bytes, .. } => {
                 if !is_noise(&String::from_utf8_lossy(bytes)) {
@@ -63,11 +57,17 @@ impl Dialect for JsonLines {
             Input::Line { from: Stream::Stdout, bytes, cut } => {
                 self.has_lost_line |= cut;
                 let fields = if cut { None } else { parse(bytes) };
-                if !self.line(now, fields, out) && !bytes.trim_ascii().is_empty() {
+                if !self.line(fields, out) && !bytes.trim_ascii().is_empty() {
                     emit_unknown(Stream::Stdout, bytes, out);
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
+            Input::Timer(timer) => {
+                if let Some(why) = self.patience.rang(timer).filter(|_| !self.turn.has_ended()) {
+                    self.fail(fault::of_message(&why, FailureKind::Unavailable), out);
+                    out.push(Action::Stop);
+                }
+            }
             Input::Exited(exit) => self.exited(exit, out),
         }
     }
@@ -89,17 +89,13 @@ impl JsonLines {
             told: BTreeSet::new(),
             error: None,
             last_warning: None,
-            retrying_since: None,
+            patience: Patience::default(),
+            blocks: BTreeMap::new(),
         }
     }
 
     /// Takes one line; returns whether it was understood.
-    fn line(
-        &mut self,
-        now: Timestamp,
-        fields: Option<Map<String, Value>>,
-        out: &mut Vec<Action>,
-    ) -> bool {
+    fn line(&mut self, fields: Option<Map<String, Value>>, out: &mut Vec<Action>) -> bool {
         let Some(mut fields) = fields.filter(|_| !self.turn.has_ended()) else {
             return false;
         };
@@ -119,7 +115,7 @@ impl JsonLines {
             "item.updated" => return self.item(Stage::Updated, fields, out),
             "item.completed" => return self.item(Stage::Completed, fields, out),
             "error" => match take_text(&mut fields, "message") {
-                Some(message) => self.error(now, message, out),
+                Some(message) => self.error(message, out),
                 None => return false,
             },
             "turn.completed" => self.completed(fields, out),
@@ -143,7 +139,7 @@ impl JsonLines {
             return false;
         };
         if !matches!(item, Item::Error { .. }) {
-            self.retrying_since = None;
+            self.patience.progress();
         }
         match (item, stage) {
             (Item::Message { id, text }, Stage::Completed) => self.message(&id, text, out),
@@ -174,21 +170,13 @@ impl JsonLines {
         is_understood
     }
 
-    fn error(&mut self, now: Timestamp, message: String, out: &mut Vec<Action>) {
+    fn error(&mut self, message: String, out: &mut Vec<Action>) {
         let Some(notice) = retry_notice(&message) else {
             self.error = Some(message);
             return;
         };
         emit(EventBody::Status(notice), out);
-        let since = *self.retrying_since.get_or_insert(now);
-        if now.duration_since(since) >= PATIENCE {
-            let reason = message
-                .split_once('(')
-                .and_then(|(_, reason)| reason.strip_suffix(')'))
-                .unwrap_or(&message);
-            self.fail(fault::of_message(reason, FailureKind::Unavailable), out);
-            out.push(Action::Stop);
-        }
+        self.patience.notice(retry_reason(&message), out);
     }
 
     fn completed(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) {
@@ -219,9 +207,10 @@ impl JsonLines {
         let message = told.or(before);
         let message = message.as_deref().unwrap_or("codex says that the turn failed");
         // What the CLI takes for passing it tries again first, and says so.
-        let otherwise = match self.retrying_since {
-            Some(_) => FailureKind::Unavailable,
-            None => FailureKind::InvalidRequest,
+        let otherwise = if self.patience.is_tried() {
+            FailureKind::Unavailable
+        } else {
+            FailureKind::InvalidRequest
         };
         self.fail(fault::of_message(message, otherwise), out);
     }
@@ -286,12 +275,8 @@ impl JsonLines {
     /// Returns a name for a block of text that no other block of the turn has.
     fn new_block(&mut self, id: &str) -> String {
         let id = if id.is_empty() { "message" } else { id };
-        let mut block = id.to_owned();
-        let mut n = 1;
-        while !self.told.insert(block.clone()) {
-            n += 1;
-            block = format!("{id}-{n}");
-        }
-        block
+        let n = self.blocks.entry(id.to_owned()).or_default();
+        *n += 1;
+        if *n == 1 { id.to_owned() } else { format!("{id}#{n}") }
     }
 }

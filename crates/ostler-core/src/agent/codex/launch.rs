@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use super::config::{defined_provider, toml_string};
 use crate::{
     agent::{CommandLine, Launch, LaunchError, Stdin},
+    memo::{self, Memo},
     request::{
         Format, Open, Options, Permissions, ProjectSettings, PromptCommands, Template, Thinking,
     },
@@ -46,6 +47,7 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
         &["--sandbox", "-s", "--dangerously-bypass-approvals-and-sandbox", "--yolo"],
         &["--dangerously-bypass-approvals-and-sandbox", "--yolo", "--sandbox", "-s"],
     ],
+    setting: Some("-c"),
     session_new: &[],
     session_resume: &["resume", "{{SessionId}}"],
     body_on_stdin: &["-"],
@@ -59,17 +61,32 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
         return from_template(launch, template);
     }
     let form = Form::of(options);
-    let mut line = CommandLine {
-        warnings: warnings(launch, form),
-        env: home(options),
-        ..CommandLine::default()
-    };
-
+    let system = SystemPrompt::of(launch);
     let mut args = Args(vec!["exec".into()]);
-    match options.format {
-        Format::StreamJson | Format::Json => args.flag("--json"),
+    args.0.extend(flags(options, form, Some(options.format), &system).0);
+    if let Open::Resume(memo) = launch.open {
+        args.pair("resume", &memo.id);
+    }
+    let prompt = system.before(launch.prompt);
+    let stdin = if form == Form::Literal && is_safe_argument(&prompt) {
+        args.0.push(prompt.into());
+        // With an open pipe on standard input the CLI would wait for its end for ever.
+        Stdin::Null
+    } else {
+        args.flag("-");
+        Stdin::Bytes(prompt.into_bytes())
+    };
+    let (env, warnings) = (home(options), warnings(launch, form));
+    Ok(CommandLine { args: args.0, env, stdin, warnings, ..CommandLine::default() })
+}
+
+/// Everything between the subcommand and the session.
+fn flags(options: &Options, form: Form, format: Option<Format>, system: &SystemPrompt) -> Args {
+    let mut args = Args(Vec::new());
+    match format {
+        Some(Format::StreamJson | Format::Json) => args.flag("--json"),
         // The session id stands in a header that colours would make unreadable.
-        Format::Text => args.pair("--color", "never"),
+        Some(Format::Text) | None => args.pair("--color", "never"),
     }
     args.flag("--skip-git-repo-check");
     match options.permissions {
@@ -80,8 +97,7 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
     if let Some(model) = &options.model {
         args.pair("--model", model);
     }
-    let system = SystemPrompt::of(launch);
-    if let SystemPrompt::Setting(setting) = &system {
+    if let SystemPrompt::Setting(setting) = system {
         args.pair("-c", setting);
     }
     if let Some(level) = options.thinking {
@@ -95,46 +111,19 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
     if form == Form::Default {
         args.retry_bounds(&options.extra_args);
     }
-    if let Open::Resume(memo) = launch.open {
-        args.pair("resume", &memo.id);
-    }
-
-    let prompt = match system {
-        SystemPrompt::BeforePrompt(text) => format!("{text}\n\n{}", launch.prompt),
-        SystemPrompt::None | SystemPrompt::Setting(_) => launch.prompt.to_owned(),
-    };
-    if form == Form::Literal && is_safe_argument(&prompt) {
-        args.0.push(prompt.into());
-        // With an open pipe on standard input the CLI would wait for its end for ever.
-        line.stdin = Stdin::Null;
-    } else {
-        args.flag("-");
-        line.stdin = Stdin::Bytes(prompt.into_bytes());
-    }
-    line.args = args.0;
-    Ok(line)
+    args
 }
 
 /// The operator's own line, with what it lacks.
 fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine, LaunchError> {
     let options = launch.options;
-    let mut flags = Vec::new();
-    let mut flag = |words: &[&str]| flags.push(words.iter().map(|w| (*w).to_owned()).collect());
-    if matches!(template.format, Some(Format::StreamJson | Format::Json)) {
-        flag(&["--json"]);
-    }
-    flag(&["--skip-git-repo-check"]);
-    match options.permissions {
-        Permissions::Bypass => flag(&["--dangerously-bypass-approvals-and-sandbox"]),
-        Permissions::Ask | Permissions::ReadOnly => flag(&["--sandbox", "read-only"]),
-    }
-    if let Some(model) = &options.model {
-        flag(&["--model", model]);
-    }
-    let mut line = template::fill(&TEMPLATE, template, launch.open, launch.prompt, &flags)?;
-    line.env = home(options);
-    line.warnings = warnings(launch, Form::Default);
-    Ok(line)
+    let system = SystemPrompt::of(launch);
+    let flags = template::groups(&flags(options, Form::Default, template.format, &system).0);
+    let prompt = system.before(launch.prompt);
+    let line =
+        template::fill(&TEMPLATE, template, launch.open, &prompt, prompt.as_bytes(), &flags)?;
+    let (env, warnings) = (home(options), warnings(launch, Form::Default));
+    Ok(CommandLine { env, warnings, ..line })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -145,10 +134,7 @@ enum Form {
 
 impl Form {
     fn of(options: &Options) -> Self {
-        match (options.format, options.permissions) {
-            (Format::Json, Permissions::Bypass) => Self::Literal,
-            _ => Self::Default,
-        }
+        if options.is_literal() { Self::Literal } else { Self::Default }
     }
 }
 
@@ -210,6 +196,14 @@ enum SystemPrompt {
 }
 
 impl SystemPrompt {
+    /// Returns the prompt, after the system prompt where that goes before it.
+    fn before(&self, prompt: &str) -> String {
+        match self {
+            Self::BeforePrompt(text) => format!("{text}\n\n{prompt}"),
+            Self::None | Self::Setting(_) => prompt.to_owned(),
+        }
+    }
+
     fn of(launch: &Launch<'_>) -> Self {
         let (Some(text), Open::New) = (&launch.options.system_prompt, launch.open) else {
             return Self::None;
@@ -280,22 +274,18 @@ fn warnings(launch: &Launch<'_>, form: Form) -> Vec<String> {
         options.prompt_commands == PromptCommands::On,
         "codex exec knows no slash commands and no @file; the prompt is sent as typed",
     );
-    if options.system_prompt.is_some() {
-        let was_sent = launch.open.memo().map(|memo| memo.system_sent);
+    if let Some(text) = &options.system_prompt {
+        let hash = memo::hash(text);
+        let differs = |memo: &Memo| memo.system_hash.as_ref() != Some(&hash);
         warn(
-            was_sent == Some(false),
-            "codex takes a system prompt only when a session begins; it is ignored in this one",
+            launch.open.memo().is_some_and(differs),
+            "codex takes a system prompt only when a session begins; this one is ignored",
         );
         warn(
             matches!(SystemPrompt::of(launch), SystemPrompt::BeforePrompt(_)),
             "the system prompt is too long for an argument; it goes before the prompt",
         );
     }
-    warn(
-        form == Form::Literal && options.project_settings == ProjectSettings::Ignored,
-        "with format=json and bypass codex trusts the working directory, obeys its \
-         .codex/config.toml and notes the trust in the user's config.toml",
-    );
     warn(
         form == Form::Default && options.cwd.to_str().is_none(),
         "the name of the working directory is not UTF-8, so codex cannot be told \

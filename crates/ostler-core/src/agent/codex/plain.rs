@@ -3,15 +3,20 @@
 
 use jiff::Timestamp;
 
-use super::turn::{Turn, emit, emit_unknown, is_noise, retry_notice};
+use super::{
+    fault,
+    turn::{Turn, emit, emit_unknown, is_noise, retry_notice, retry_reason},
+};
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch},
+    agent::{Action, Dialect, Exit, Input, Launch, patience::Patience},
     event::{EventBody, Stream},
-    failure::Failure,
+    failure::{Failure, FailureKind},
 };
 
 /// The block that the whole answer belongs to.
 const BLOCK: &str = "answer";
+/// The answer is kept up to here; beyond it the events still carry all of it.
+const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
 /// What stands before and after the facts at the top of standard error.
 const RULE: &str = "--------";
 
@@ -22,6 +27,7 @@ pub(super) struct Plain {
     header: Header,
     /// The last line that calls itself an error; it counts if the process fails.
     error: Option<String>,
+    patience: Patience,
 }
 
 /// Facts are read from the header only: what comes after it is the prompt and
@@ -46,6 +52,13 @@ impl Dialect for Plain {
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
+            Input::Timer(timer) => {
+                if let Some(why) = self.patience.rang(timer).filter(|_| !self.turn.has_ended()) {
+                    let failure = fault::of_message(&why, FailureKind::Unavailable);
+                    self.turn.fail(failure, self.answer.take(), out);
+                    out.push(Action::Stop);
+                }
+            }
             Input::Exited(exit) => self.exited(exit, out),
         }
     }
@@ -59,6 +72,7 @@ impl Plain {
             has_lost_line: false,
             header: Header::Before,
             error: None,
+            patience: Patience::default(),
         }
     }
 
@@ -110,6 +124,7 @@ impl Plain {
         };
         if let Some(notice) = retry_notice(message) {
             emit(EventBody::Status(notice), out);
+            self.patience.notice(retry_reason(message), out);
             return true;
         }
         self.error = Some(message.to_owned());
@@ -117,12 +132,15 @@ impl Plain {
     }
 
     fn text(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
+        self.patience.progress();
         let line = String::from_utf8_lossy(bytes);
         let text = match &mut self.answer {
             // The CLI ends the answer with a line end of its own, so line ends only separate.
             Some(answer) => {
                 let more = format!("\n{line}");
-                answer.push_str(&more);
+                if answer.len() <= MAX_ANSWER_BYTES {
+                    answer.push_str(&more);
+                }
                 more
             }
             None => {

@@ -178,6 +178,12 @@ pub(super) fn is_noise(line: &str) -> bool {
     line.is_empty() || NOISE.contains(&line)
 }
 
+/// Returns what stands in brackets: why the CLI tries again.
+pub(super) fn retry_reason(message: &str) -> &str {
+    let in_brackets = message.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    in_brackets.unwrap_or(message)
+}
+
 /// Reads `Reconnecting... 2/5 (why)`, which is not an error but a notice.
 pub(super) fn retry_notice(message: &str) -> Option<Status> {
     let rest = message.strip_prefix("Reconnecting... ")?;

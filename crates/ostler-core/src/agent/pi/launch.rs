@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::tool::{self, Selection};
+use super::tool::Selection;
 use crate::{
     agent::{CommandLine, Launch, LaunchError, Stdin},
     request::{Format, Options, Permissions, ProjectSettings, PromptCommands, Template, Thinking},
@@ -52,6 +52,7 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
         &["--no-prompt-templates", "-np"],
         &["--no-skills", "-ns"],
     ],
+    setting: None,
     // `--session` with an id that does not exist yet is an error.
     session_new: &["--session-id", "{{SessionId}}"],
     session_resume: &["--session", "{{SessionId}}"],
@@ -82,25 +83,32 @@ fn own_line(launch: &Launch<'_>) -> CommandLine {
     let options = launch.options;
     let form = Form::of(options);
     let mut line = CommandLine::default();
-    let args = &mut line.args;
-    push(args, ["-p"]);
+    push(&mut line.args, ["-p"]);
     if options.format != Format::Text {
-        push(args, ["--mode", "json"]);
+        push(&mut line.args, ["--mode", "json"]);
     }
     // Before the other options, of which the last one of a kind counts.
-    push(args, &options.extra_args);
-    push(args, model(options));
+    push(&mut line.args, &options.extra_args);
+    push(&mut line.args, model(options));
     if let Some(memo) = launch.open.memo() {
-        push(args, ["--session", &memo.id, "--continue"]);
+        push(&mut line.args, ["--session", &memo.id, "--continue"]);
     }
+    add_options(launch, form, &mut line);
+    add_prompt(launch, form, &mut line);
+    line
+}
+
+/// Adds thinking, system prompt, tools and protection.
+fn add_options(launch: &Launch<'_>, form: Form, line: &mut CommandLine) {
+    let options = launch.options;
     if let Some(level) = options.thinking {
-        push(args, ["--thinking", thinking(level)]);
+        push(&mut line.args, ["--thinking", thinking(level)]);
     }
     if let Some(text) = &options.system_prompt {
         // As a file: a text that is the name of one would be replaced by it,
         // and an argument has a limit and shows in the list of processes.
         let path = launch.run_dir.join("system-prompt.md");
-        push(args, [Path::new("--append-system-prompt"), &path]);
+        push(&mut line.args, [Path::new("--append-system-prompt"), &path]);
         line.files.push((path, text.as_bytes().to_vec()));
     }
     let asked = Selection::of(launch, extensions(options, form));
@@ -109,26 +117,29 @@ fn own_line(launch: &Launch<'_>) -> CommandLine {
     if form == Form::Default {
         push(&mut line.args, protection(options));
     }
-    add_prompt(launch, form, &mut line);
-    line
 }
 
 /// The operator's own line, with what it lacks.
 fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine, LaunchError> {
     let options = launch.options;
-    let mut flags = vec![vec!["-p".to_owned()]];
+    let mut own = CommandLine::default();
+    push(&mut own.args, ["-p"]);
     match template.format {
         None => {}
-        Some(Format::StreamJson | Format::Json) => flags.push(words(["--mode", "json"])),
-        Some(Format::Text) => flags.push(words(["--mode", "text"])),
+        Some(Format::StreamJson | Format::Json) => push(&mut own.args, ["--mode", "json"]),
+        Some(Format::Text) => push(&mut own.args, ["--mode", "text"]),
     }
-    flags.push(model(options));
-    if options.permissions != Permissions::Bypass {
-        flags.push(words(["--tools", &tool::READ_ONLY.join(",")]));
-    }
-    flags.extend(protection(options).into_iter().map(|flag| vec![flag.to_owned()]));
-    flags.retain(|group| !group.is_empty());
-    template::fill(&TEMPLATE, template, launch.open, launch.prompt, &flags)
+    let mut flags = template::groups(&own.args);
+    own.args.clear();
+    // Provider and model belong together: a template that has one names its own.
+    let model: Vec<OsString> = model(options).into_iter().map(OsString::from).collect();
+    flags.extend((!model.is_empty()).then_some(model));
+    push(&mut own.args, &options.extra_args);
+    add_options(launch, Form::Default, &mut own);
+    flags.extend(template::groups(&own.args));
+    let input = launch.prompt.as_bytes();
+    let line = template::fill(&TEMPLATE, template, launch.open, launch.prompt, input, &flags)?;
+    Ok(CommandLine { files: own.files, warnings: own.warnings, ..line })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -139,10 +150,7 @@ enum Form {
 
 impl Form {
     fn of(options: &Options) -> Self {
-        match (options.format, options.permissions) {
-            (Format::Json, Permissions::Bypass) => Self::Literal,
-            _ => Self::Default,
-        }
+        if options.is_literal() { Self::Literal } else { Self::Default }
     }
 }
 

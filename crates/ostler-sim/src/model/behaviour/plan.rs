@@ -22,7 +22,16 @@ pub fn echo(prompt: &str) -> String {
 
 /// Returns the text of `sim:huge`, exactly `n_bytes` long.
 pub fn huge(n_bytes: usize) -> String {
-    HUGE_LINE.bytes().cycle().take(n_bytes).map(char::from).collect()
+    // No line is like another: Gemini CLI stops a model that repeats itself.
+    let mut text = String::with_capacity(n_bytes + HUGE_LINE_BYTES);
+    for number in 0.. {
+        if text.len() >= n_bytes {
+            break;
+        }
+        text.push_str(&format!("{number:08} The simulated model goes on.\n"));
+    }
+    text.truncate(n_bytes);
+    text
 }
 
 pub(super) fn thinking(_: &Turn<'_>) -> Reply {
@@ -172,4 +181,4 @@ fn sha256(text: &str) -> String {
 
 const MAX_HUGE: u64 = 64 * 1024 * 1024;
 const SYSTEM_TAIL_CHARS: usize = 2000;
-const HUGE_LINE: &str = "The simulated model goes on and on and on.\n";
+const HUGE_LINE_BYTES: usize = 37;

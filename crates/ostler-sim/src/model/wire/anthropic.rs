@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Exchange, Refused, Wire, content_texts, event, list_at, set, text_at};
-use crate::model::conversation::{Conversation, Entry, Incoming};
+use crate::model::conversation::{Conversation, Entry, Incoming, Tool};
 use crate::model::pace::{Piece, chunks};
 use crate::model::reply::{Answer, Block, Refusal, Stop, ToolCall, ToolInput, Usage};
 
@@ -12,8 +12,9 @@ pub const USAGE: Usage =
     Usage { input: 100, cache_write: 20, cache_read: 30, output: 7, reasoning: 0 };
 
 pub(super) const WIRE: Wire = Wire {
-    paths: &["/v1/messages", "/messages"],
+    serves: |path| matches!(path, "/v1/messages" | "/messages"),
     request_id_header: "request-id",
+    charge: USAGE.with_cache_apart(),
     read,
     plain,
     stream,
@@ -29,8 +30,8 @@ fn read(incoming: Incoming<'_>) -> Conversation {
         model: text_at(body, "model").to_owned(),
         stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
         system: content_texts(body, "system").into_iter().map(str::to_owned).collect(),
-        entries: Vec::new(),
-        tools: list_at(body, "tools").iter().map(|tool| text_at(tool, "name").to_owned()).collect(),
+        tools: list_at(body, "tools").iter().map(|tool| Tool::read(tool, "input_schema")).collect(),
+        ..Conversation::default()
     };
     for message in list_at(body, "messages") {
         match text_at(message, "role") {
@@ -163,7 +164,9 @@ fn refuse(refusal: Refusal, exchange: Exchange<'_>) -> Refused {
             "prompt is too long: 212345 tokens > 200000 maximum".to_owned(),
         ),
         Refusal::NoKey => (401, "authentication_error", "x-api-key header is required".to_owned()),
-        Refusal::WrongKey => (401, "authentication_error", "invalid x-api-key".to_owned()),
+        Refusal::WrongKey | Refusal::Unauthenticated => {
+            (401, "authentication_error", "invalid x-api-key".to_owned())
+        }
         Refusal::Forbidden => (
             403,
             "permission_error",

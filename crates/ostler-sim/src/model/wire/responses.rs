@@ -4,8 +4,8 @@ mod refusal;
 
 use serde_json::{Value, json};
 
-use super::{Exchange, Wire, content_texts, event, list_at, set, text_at};
-use crate::model::conversation::{Conversation, Entry, Incoming};
+use super::{Exchange, Wire, content_texts, event, list_at, openai, set, text_at};
+use crate::model::conversation::{Conversation, Entry, Incoming, Tool};
 use crate::model::pace::{Piece, chunks};
 use crate::model::reply::{Answer, Block, Stop, ToolCall, ToolInput, Usage};
 
@@ -14,14 +14,15 @@ pub const USAGE: Usage =
     Usage { input: 1200, cache_write: 0, cache_read: 1000, output: 34, reasoning: 12 };
 
 pub(super) const WIRE: Wire = Wire {
-    paths: &["/v1/responses", "/responses"],
+    serves: |path| matches!(path, "/v1/responses" | "/responses"),
     request_id_header: "x-request-id",
+    charge: USAGE.with_cache_within(),
     read,
     plain,
     stream,
     stream_error: refusal::stream_error,
     refuse_in_stream: refusal::in_stream,
-    refuse: refusal::refuse,
+    refuse: |refusal, exchange| openai::refuse(refusal, exchange, refusal::CONTEXT_TOO_LONG),
 };
 
 fn read(incoming: Incoming<'_>) -> Conversation {
@@ -35,8 +36,8 @@ fn read(incoming: Incoming<'_>) -> Conversation {
         model: text_at(body, "model").to_owned(),
         stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
         system: content_texts(body, "instructions").into_iter().map(str::to_owned).collect(),
-        entries: Vec::new(),
-        tools: tool_names(list_at(body, "tools")),
+        tools: tools(list_at(body, "tools")),
+        ..Conversation::default()
     };
     if let Some(text) = body.get("input").and_then(Value::as_str) {
         conversation.entries.push(Entry::User(text.to_owned()));
@@ -62,17 +63,17 @@ fn read_item(item: &Value, conversation: &mut Conversation) {
             conversation.entries.push(Entry::ToolResult(content_texts(item, "output").concat()));
         }
         // Codex offers the tools of its code-mode models as an item of history.
-        "additional_tools" => conversation.tools.extend(tool_names(list_at(item, "tools"))),
+        "additional_tools" => conversation.tools.extend(tools(list_at(item, "tools"))),
         _ => {}
     }
 }
 
-fn tool_names(tools: &[Value]) -> Vec<String> {
-    tools
+fn tools(offers: &[Value]) -> Vec<Tool> {
+    offers
         .iter()
-        .flat_map(|tool| match text_at(tool, "type") {
-            "namespace" => tool_names(list_at(tool, "tools")),
-            _ => vec![text_at(tool, "name").to_owned()],
+        .flat_map(|offer| match text_at(offer, "type") {
+            "namespace" => tools(list_at(offer, "tools")),
+            _ => vec![Tool::read(offer, "parameters")],
         })
         .collect()
 }

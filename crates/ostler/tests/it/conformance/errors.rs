@@ -6,6 +6,7 @@ use crate::support::Events;
 for_every_agent! {
     a_wrong_key_is_auth
     a_rate_limit_is_rate_limited_and_retryable
+    a_rate_limit_that_lasts_is_not_waited_for
     a_server_error_is_unavailable
     an_overloaded_model_is_overloaded
     a_refused_connection_is_unavailable
@@ -44,6 +45,12 @@ fn a_rate_limit_is_rate_limited_and_retryable(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts) else { return };
     let events = fails(&rig, "sim:429", "rate_limited");
     assert_eq!(events.last()["error"]["retryable"], true);
+}
+
+fn a_rate_limit_that_lasts_is_not_waited_for(facts: &'static Facts) {
+    let Some(rig) = Rig::new(facts) else { return };
+    let (code, events) = rig.ask("sim:429=60", &["--timeout", "20s"]);
+    assert_eq!((code, &events.last()["error"]["kind"]), (Some(1), &"rate_limited".into()));
 }
 
 fn a_server_error_is_unavailable(facts: &'static Facts) {

@@ -37,8 +37,8 @@ impl Rig {
 
     /// Sends the CLI to an address where nobody listens.
     pub(crate) fn unreachable(mut self) -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        self.url = format!("http://{}", listener.local_addr().unwrap());
+        // Every listener of these tests is on 127.0.0.1.
+        self.url = "http://127.0.0.2:9".to_owned();
         self
     }
 
@@ -64,9 +64,15 @@ impl Rig {
         if !args.contains(&"--permissions") {
             command.args(["--permissions", self.permissions]);
         }
-        let settings = model::settings(self.facts.agent, &self.url).unwrap();
+        let settings = model::settings(self.facts.agent, &self.url).unwrap().with_key(&self.key);
+        settings.write_files(&self.place.path("data/homes").join(self.facts.agent)).unwrap();
         for (name, value) in settings.environment {
-            command.arg("--env").arg(format!("{name}={}", value.replace(model::KEY, &self.key)));
+            command.arg("--env").arg(format!("{name}={value}"));
+        }
+        if let Some(model) = settings.model
+            && !args.contains(&"--model")
+        {
+            command.args(["--model", model]);
         }
         for argument in settings.arguments {
             command.arg("--agent-arg").arg(argument);

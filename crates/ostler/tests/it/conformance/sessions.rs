@@ -83,4 +83,5 @@ fn the_same_session_twice_at_once_runs_one_after_the_other(facts: &'static Facts
     assert_eq!(waited.statuses("queued").len(), 1);
     let text = waited.last()["response_text"].as_str().unwrap();
     assert!(text.starts_with("I remember 3 prompts"), "{text}");
+    assert_usage(facts, waited.last(), 1);
 }

@@ -4,34 +4,51 @@ use super::{
     reading::{MESSAGE, STARTED, turn},
     *,
 };
-use crate::event::StopReason;
+use crate::{agent::TimerKey, event::StopReason, request::Format};
+
+/// Feeds lines, then lets the timer of that number ring.
+fn ring(format: Format, from: Stream, lines: &[&str], timer: u32) -> Vec<Action> {
+    let mut options = Options::new("/workspace");
+    options.format = format;
+    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
+    let mut out = Vec::new();
+    for line in lines {
+        let input = Input::Line { from, bytes: line.as_bytes(), cut: false };
+        dialect.step(Timestamp::UNIX_EPOCH, input, &mut out);
+    }
+    dialect.step(Timestamp::UNIX_EPOCH, Input::Timer(TimerKey(timer)), &mut out);
+    out
+}
+
+const NOTICE: &str = r#"{"type":"error","message":"Reconnecting... waiting for network (Connection failed: error sending request)"}"#;
 
 #[test]
 fn retries_that_go_on_for_too_long_are_given_up() {
-    let options = Options::new("/workspace");
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
-    let mut out = Vec::new();
-    let notice = r#"{"type":"error","message":"Reconnecting... waiting for network (Connection failed: error sending request)"}"#;
-    dialect.step(at_second(0), stdout_line(STARTED.as_bytes()), &mut out);
-    for second in [3, 6, 9] {
-        dialect.step(at_second(second), stdout_line(notice.as_bytes()), &mut out);
-    }
-    assert_eq!(play::n_ends(&out), 0);
-    dialect.step(at_second(10), stdout_line(notice.as_bytes()), &mut out);
+    let out = ring(Format::StreamJson, Stream::Stdout, &[STARTED, NOTICE, NOTICE], 1);
     assert_eq!(failure_of(&out), ("unavailable", "Connection failed: error sending request"));
     assert!(matches!(out.last(), Some(Action::Stop)));
 }
 
 #[test]
+fn a_rate_limit_that_is_waited_for_in_silence_is_told_as_what_it_is() {
+    let notice = r#"{"type":"error","message":"Reconnecting... 1/2 (unexpected status 429 Too Many Requests: slow down, url: u)"}"#;
+    let out = ring(Format::StreamJson, Stream::Stdout, &[STARTED, notice], 1);
+    assert_eq!(failure_of(&out).0, "rate_limited");
+}
+
+#[test]
+fn plain_text_has_the_same_patience() {
+    let lines = ["--------", "--------", "ERROR: Reconnecting... 1/5 (timed out)"];
+    let out = ring(Format::Text, Stream::Stderr, &lines, 1);
+    assert_eq!(failure_of(&out), ("unavailable", "timed out"));
+}
+
+#[test]
 fn progress_between_retries_renews_the_patience() {
-    let options = Options::new("/workspace");
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
-    let mut out = Vec::new();
-    let notice = r#"{"type":"error","message":"Reconnecting... 1/5 (timed out)"}"#;
-    for (second, line) in [(0, notice), (6, MESSAGE), (12, notice), (18, notice)] {
-        dialect.step(at_second(second), stdout_line(line.as_bytes()), &mut out);
-    }
-    assert_eq!(play::n_ends(&out), 0);
+    let out = ring(Format::StreamJson, Stream::Stdout, &[STARTED, NOTICE, MESSAGE, NOTICE], 1);
+    assert_eq!(play::n_ends(&out), 0, "the first timer no longer counts");
+    let out = ring(Format::StreamJson, Stream::Stdout, &[STARTED, NOTICE, MESSAGE, NOTICE], 2);
+    assert_eq!(play::n_ends(&out), 1);
 }
 
 #[test]

@@ -1,0 +1,161 @@
+//! What both forms of Gemini's output have in common: the session and the end.
+
+use serde_json::{Map, Value};
+
+use super::fault;
+use crate::{
+    agent::{Action, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd},
+    event::{EventBody, StopReason, Stream, Usage},
+    failure::Failure,
+};
+
+/// The answer is kept up to here; beyond it the events still carry all of it.
+const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
+
+/// The one turn of a one-shot process.
+pub(super) struct Turn {
+    /// The session that is resumed. Plain text does not tell the id of a new one.
+    pub(super) resumed: Option<String>,
+    id: Option<String>,
+    opened: bool,
+    ended: bool,
+    /// The block of text that is being written: its number, from 1.
+    block: u32,
+    block_ended: bool,
+    /// The text of the last block.
+    answer: Option<String>,
+    /// Whether a line was too long to read since the last block began.
+    pub(super) has_lost_line: bool,
+    /// The model that answers, as far as it is known.
+    pub(super) model: Option<String>,
+    /// Why the model stopped, if there is a better word than that it was done.
+    pub(super) stop_reason: Option<StopReason>,
+    /// Everything else the agent told about itself.
+    pub(super) meta: Map<String, Value>,
+}
+
+impl Turn {
+    pub(super) fn new(launch: &Launch<'_>) -> Self {
+        Self {
+            resumed: launch.open.memo().map(|memo| memo.id.clone()),
+            id: None,
+            opened: false,
+            ended: false,
+            block: 1,
+            block_ended: false,
+            answer: None,
+            has_lost_line: false,
+            model: launch.options.model.clone(),
+            stop_reason: None,
+            meta: Map::new(),
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Takes the id that the CLI tells.
+    ///
+    /// A new session is not real before the model has answered: when its first
+    /// request fails, the CLI takes the prompt back and cannot resume what is left.
+    pub(super) fn session(&mut self, id: String, out: &mut Vec<Action>) {
+        self.id.get_or_insert(id);
+        if self.resumed.is_some() {
+            self.confirm(out);
+        }
+    }
+
+    /// Says that the session has something in it.
+    pub(super) fn confirm(&mut self, out: &mut Vec<Action>) {
+        if !self.opened
+            && let Some(id) = self.id.clone()
+        {
+            self.opened = true;
+            out.push(Action::Opened { session: ONLY_SESSION, id });
+        }
+    }
+
+    /// Takes a piece of the answer. After something else was done it belongs to
+    /// a new block, and the answer is the last block.
+    pub(super) fn text(&mut self, text: String, out: &mut Vec<Action>) {
+        if text.is_empty() {
+            return;
+        }
+        self.confirm(out);
+        if std::mem::take(&mut self.block_ended) && self.answer.take().is_some() {
+            self.block += 1;
+            self.has_lost_line = false;
+        }
+        let answer = self.answer.get_or_insert_default();
+        if answer.len() <= MAX_ANSWER_BYTES {
+            answer.push_str(&text);
+        }
+        let block = format!("b{}", self.block);
+        emit(EventBody::Output { text, block }, out);
+    }
+
+    /// Says that the next text is not a part of this one.
+    pub(super) fn end_block(&mut self) {
+        self.block_ended = true;
+    }
+
+    /// Ends the turn well, with the text that was told.
+    pub(super) fn complete(&mut self, usage: Usage, out: &mut Vec<Action>) {
+        if self.has_lost_line {
+            // What was lost may have been a part of the answer.
+            return self.fail(Failure::unreadable(), usage, out);
+        }
+        let stop_reason = self.stop_reason.take().unwrap_or(StopReason::EndTurn);
+        let end = TurnEnd {
+            text: Some(self.answer.take().unwrap_or_default()),
+            usage,
+            stop_reason: Some(stop_reason),
+            ..TurnEnd::default()
+        };
+        self.end(end, out);
+    }
+
+    /// Ends the turn badly, with what there was of an answer.
+    pub(super) fn fail(&mut self, failure: Failure, usage: Usage, out: &mut Vec<Action>) {
+        let end = TurnEnd {
+            text: self.answer.take(),
+            usage,
+            stop_reason: Some(fault::stop_reason(&failure)),
+            failure: Some(failure),
+            ..TurnEnd::default()
+        };
+        self.end(end, out);
+    }
+
+    fn end(&mut self, mut end: TurnEnd, out: &mut Vec<Action>) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        end.model = self.model.take();
+        end.meta = std::mem::take(&mut self.meta);
+        out.push(Action::EndTurn { turn: ONLY_TURN, end: Box::new(end) });
+    }
+}
+
+pub(super) fn emit(event: EventBody, out: &mut Vec<Action>) {
+    out.push(Action::Emit { turn: ONLY_TURN, parent: None, event });
+}
+
+/// Passes on a line that was not understood. Blank ones say nothing.
+pub(super) fn emit_unknown(stream: Stream, bytes: &[u8], out: &mut Vec<Action>) {
+    if !bytes.trim_ascii().is_empty() {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        emit(EventBody::Unknown { stream, text }, out);
+    }
+}
+
+/// Takes a text out of an object, so that a long one is not copied.
+pub(super) fn take_text(fields: &mut Map<String, Value>, name: &str) -> Option<String> {
+    match fields.remove(name)? {
+        Value::String(text) => Some(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            None
+        }
+    }
+}

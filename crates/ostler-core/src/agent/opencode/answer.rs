@@ -1,0 +1,40 @@
+//! What is known of one message of the model: the answer, if it is the last.
+
+use crate::event::StopReason;
+
+/// The message that is being written, or was written last.
+#[derive(Default)]
+pub(super) struct Message {
+    pub(super) id: String,
+    /// Whether the model is known to have begun.
+    pub(super) has_started: bool,
+    /// Its texts, each with the block under which it was told.
+    pub(super) texts: Vec<(String, String)>,
+    pub(super) has_tools: bool,
+    /// Why it ended, once it has.
+    pub(super) finish: Option<String>,
+}
+
+impl Message {
+    /// Whether the model's answer was cut off on its way. The CLI has no word
+    /// for that and simply calls the model again.
+    pub(super) fn is_broken(&self) -> bool {
+        self.finish.as_deref() == Some("unknown") && !self.has_tools
+    }
+
+    /// Takes the text of the whole message, if there is any.
+    pub(super) fn text(&mut self) -> Option<String> {
+        let texts = std::mem::take(&mut self.texts);
+        let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
+        (!texts.is_empty()).then(|| texts.join("\n"))
+    }
+}
+
+/// Returns what the CLI's word for the end of an answer means.
+pub(super) fn stop_reason(reason: &str) -> StopReason {
+    match reason {
+        "stop" | "" => StopReason::EndTurn,
+        "length" => StopReason::MaxTokens,
+        other => StopReason::Other(other.to_owned()),
+    }
+}

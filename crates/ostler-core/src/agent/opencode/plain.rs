@@ -1,0 +1,79 @@
+//! Reads what `opencode run` prints for people: the texts on standard output,
+//! everything else on standard error. The session is not told.
+
+use jiff::Timestamp;
+
+use super::turn::{Turn, emit, emit_unknown};
+use crate::{
+    agent::{Action, Dialect, Exit, Input, Launch},
+    event::{EventBody, StopReason, Stream},
+    failure::Failure,
+};
+
+/// The block that the whole answer belongs to.
+const BLOCK: &str = "answer";
+
+pub(super) struct Plain {
+    turn: Turn,
+    answer: Option<String>,
+    has_lost_line: bool,
+}
+
+impl Dialect for Plain {
+    fn step(&mut self, now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
+        match input {
+            Input::Line { from: Stream::Stderr, bytes, .. } => self.turn.stderr(now, bytes, out),
+            Input::Line { from: Stream::Stdout, bytes, cut } => {
+                self.has_lost_line |= cut;
+                if cut || self.turn.has_ended() {
+                    emit_unknown(Stream::Stdout, bytes, out);
+                } else {
+                    self.turn.told_to_be_tried_again(out);
+                    self.turn.patience.answered();
+                    self.text(bytes, out);
+                }
+            }
+            Input::Cancel { .. } => out.push(Action::Stop),
+            Input::Timer(timer) => self.turn.rang(timer, out),
+            Input::Exited(exit) => self.exited(exit, out),
+        }
+    }
+}
+
+impl Plain {
+    pub(super) fn new(launch: &Launch<'_>) -> Self {
+        Self { turn: Turn::new(launch), answer: None, has_lost_line: false }
+    }
+
+    fn text(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
+        let line = String::from_utf8_lossy(bytes);
+        let text = match &mut self.answer {
+            // The CLI ends each text with a line end of its own, so line ends only separate.
+            Some(answer) => {
+                let more = format!("\n{line}");
+                answer.push_str(&more);
+                more
+            }
+            None => {
+                self.answer = Some(line.clone().into_owned());
+                line.into_owned()
+            }
+        };
+        emit(EventBody::Output { text, block: BLOCK.to_owned() }, out);
+    }
+
+    fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {
+        if self.turn.has_ended() {
+            return;
+        }
+        let answer = self.answer.take();
+        if !exit.is_success() {
+            let failure = self.turn.exit_fault(exit);
+            self.turn.fail(failure, answer, out);
+        } else if self.has_lost_line {
+            self.turn.fail(Failure::unreadable(), None, out);
+        } else {
+            self.turn.complete(answer.unwrap_or_default(), StopReason::EndTurn, out);
+        }
+    }
+}

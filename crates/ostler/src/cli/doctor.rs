@@ -1,0 +1,191 @@
+//! `ostler doctor`: looks at everything a turn needs, and says what to do where
+//! something is missing.
+//!
+//! It changes nothing but what it removes of killed turns, ends no process, and
+//! opens no file that could hold a secret.
+
+mod compare;
+mod facts;
+mod finding;
+mod installed;
+mod live;
+mod machine;
+mod seen;
+mod stray;
+
+use std::{ffi::OsStr, io, time::Duration};
+
+use clap::Args;
+use ostler_core::{CliAgent, Host, HostConfig};
+use serde::Serialize;
+
+use self::{
+    finding::{Area, Finding, Level},
+    live::Live,
+};
+use super::{
+    Exit,
+    agents::{self, FormArg, Look},
+    rehearsal::Stage,
+};
+use crate::{
+    config::Settings,
+    ui::{Ui, printable},
+};
+
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Also run two real turns of every installed CLI, against the simulated model
+    #[arg(long)]
+    live: bool,
+    /// How long each of these turns may take
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = super::run::duration)]
+    timeout: Duration,
+    /// What to print
+    #[arg(long, value_enum, default_value = "text")]
+    output: FormArg,
+}
+
+/// Examines this machine.
+pub(crate) async fn run(args: DoctorArgs, settings: Settings, ui: &mut Ui) -> Exit {
+    let mut report = Report { form: args.output, findings: Vec::new(), ui };
+    let examined = tokio::select! {
+        biased;
+        // What was started ends with its turn, which is dropped here.
+        _ = tokio::signal::ctrl_c() => return Exit::Cancelled,
+        examined = examine(&args, &settings, &mut report) => examined,
+    };
+    match examined.and_then(|()| report.close()) {
+        Ok(true) => Exit::Answered,
+        Ok(false) => Exit::Failed,
+        Err(error) => {
+            report.ui.notice(&format!("ostler: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+async fn examine(
+    args: &DoctorArgs,
+    settings: &Settings,
+    report: &mut Report<'_>,
+) -> io::Result<()> {
+    let config = HostConfig::from_environment(settings.environment.clone());
+    let warnings = settings.warnings.iter();
+    report.add(
+        warnings.map(|text| Finding::new(Level::Warning, Area::Settings, text.clone())).collect(),
+    )?;
+    report.add(machine::check(&config))?;
+    report.add(stray::check())?;
+    let host = Host::new(config);
+    let looks = agents::look(settings, &host).await;
+    for look in &looks {
+        report.add(installed::check(look, &host, is_chosen(look, settings)).await)?;
+    }
+    if looks.iter().all(|look| look.found.is_err()) {
+        let message = "no agent is installed";
+        let finding = Finding::new(Level::Warning, Area::Binary, message);
+        report.add(vec![finding.fix("install one; `ostler demo` works without any")])?;
+    }
+    if args.live {
+        rehearse(args, settings, &host, &looks, report).await?;
+    }
+    Ok(())
+}
+
+/// Whether the settings name this agent, which is then expected to be there.
+fn is_chosen(look: &Look, settings: &Settings) -> bool {
+    let is_named = settings.environment.contains_key(OsStr::new("AGENT_BACKEND"));
+    is_named && settings.agent.name == look.spec().name
+}
+
+async fn rehearse(
+    args: &DoctorArgs,
+    settings: &Settings,
+    host: &Host,
+    looks: &[Look],
+    report: &mut Report<'_>,
+) -> io::Result<()> {
+    let stage = match Stage::set(&settings.environment).await {
+        Ok(stage) => stage,
+        Err(error) => {
+            let message = format!("no turn could be tried: {error}");
+            return report.add(vec![Finding::new(Level::Error, Area::Live, message)]);
+        }
+    };
+    for look in looks {
+        let Ok(health) = &look.found else {
+            continue;
+        };
+        let agent = CliAgent::new(look.spec(), stage.host.clone()).with_program(&health.path);
+        let keep = host.data_dir().join("doctor");
+        let live = Live { agent: &agent, stage: &stage, timeout: args.timeout, keep };
+        report.add(live.check().await)?;
+    }
+    stage.clear().await;
+    Ok(())
+}
+
+/// The findings so far; for people they are printed as they come.
+struct Report<'a> {
+    form: FormArg,
+    findings: Vec<Finding>,
+    ui: &'a mut Ui,
+}
+
+impl Report<'_> {
+    fn add(&mut self, findings: Vec<Finding>) -> io::Result<()> {
+        if self.form == FormArg::Text {
+            let following = findings.iter().skip(1).map(Some).chain([None]);
+            for (finding, next) in findings.iter().zip(following) {
+                self.ui.line(&line(finding, next))?;
+            }
+        }
+        self.findings.extend(findings);
+        Ok(())
+    }
+
+    /// Prints what comes last; returns whether nothing is wrong.
+    fn close(&mut self) -> io::Result<bool> {
+        let count = |level| self.findings.iter().filter(|finding| finding.level == level).count();
+        let (n_errors, n_warnings) = (count(Level::Error), count(Level::Warning));
+        let last = match self.form {
+            FormArg::Json => {
+                let whole = Whole { ok: n_errors == 0, findings: &self.findings };
+                serde_json::to_string(&whole).map_err(io::Error::other)?
+            }
+            FormArg::Text => match (n_errors, n_warnings) {
+                (0, 0) => "\nAll is well.".to_owned(),
+                (0, _) => format!("\nNothing is broken; {}.", counted(n_warnings, "warning")),
+                (_, 0) => format!("\n{}.", counted(n_errors, "error")),
+                (_, _) => {
+                    format!("\n{}, {}.", counted(n_errors, "error"), counted(n_warnings, "warning"))
+                }
+            },
+        };
+        self.ui.line(&last)?;
+        Ok(n_errors == 0)
+    }
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// The JSON form. The field names are part of the contract.
+#[derive(Serialize)]
+struct Whole<'a> {
+    ok: bool,
+    findings: &'a [Finding],
+}
+
+/// Returns a finding as people read it. One fix for several findings stands below the last.
+fn line(finding: &Finding, next: Option<&Finding>) -> String {
+    let about = finding.agent.unwrap_or("ostler");
+    let mut text = format!("{} {about:<9} {}", finding.level.sign(), finding.message);
+    let is_repeated = next.is_some_and(|next| next.fix == finding.fix);
+    if let Some(fix) = finding.fix.as_ref().filter(|_| !is_repeated) {
+        text.push_str(&format!("\n{:11} → {fix}", ""));
+    }
+    printable(&text)
+}
