@@ -10,7 +10,9 @@ mod fault;
 mod field;
 mod launch;
 mod message;
+mod notice;
 mod plain;
+mod stream;
 mod tool;
 mod turn;
 

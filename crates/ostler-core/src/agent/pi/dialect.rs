@@ -3,13 +3,14 @@
 //! The end of a turn is `agent_settled`, or the exit where a version has no
 //! such line. `agent_end` is not: the CLI may try the request again after it.
 //! An error is a message of the model that ended in one; the exit code is 0
-//! all the same. The older one-line result is read as well.
+//! all the same. The older one-line result is read as well. `stream` and
+//! `notice` read the lines of their kinds.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    blocks::{BlockKind, Blocks},
+    blocks::Blocks,
     fault, field,
     message::{Ending, Message, Spent},
     plain::Plain,
@@ -21,16 +22,10 @@ use crate::{
         Action, Dialect, Exit, Input, Launch,
         document::{Documents, Piece},
     },
-    event::{EventBody, Status, StopReason, Stream},
+    event::{EventBody, StopReason, Stream},
     failure::{Failure, FailureKind},
     request::{Format, PromptCommands},
 };
-
-/// How long after its first error the CLI may still try again.
-///
-/// Its retries can be bounded only in the user's own settings. By default it
-/// waits 2, 4 and 8 seconds; anything slower would not end within 20.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(15);
 
 /// How much of the lines that were not understood is kept for finding out what failed.
 const MAX_PRINTED_BYTES: usize = 8 * 1024;
@@ -74,20 +69,20 @@ impl Dialect for JsonLines {
 }
 
 /// What is remembered of a turn.
-struct Reader {
-    turn: Turn,
-    blocks: Blocks,
-    spent: Spent,
+pub(super) struct Reader {
+    pub(super) turn: Turn,
+    pub(super) blocks: Blocks,
+    pub(super) spent: Spent,
     /// The newest message of the model: the answer, once the turn is over.
-    last: Option<Message>,
+    pub(super) last: Option<Message>,
     /// Whether a line was too long to read since the newest message.
-    has_lost_line: bool,
+    pub(super) has_lost_line: bool,
     /// Whether the CLI said that a run is over, and not that it tries again.
     has_run: bool,
     /// The model calls that were not in vain, and how many there may be.
-    n_calls: u32,
-    max_calls: Option<u32>,
-    retrying_since: Option<Timestamp>,
+    pub(super) n_calls: u32,
+    pub(super) max_calls: Option<u32>,
+    pub(super) retrying_since: Option<Timestamp>,
     /// Whether the CLI may have carried out the prompt as a command.
     may_be_command: bool,
     /// Lines that were not understood.
@@ -180,96 +175,6 @@ impl Reader {
         true
     }
 
-    fn message_start(&mut self, line: &Value, out: &mut Vec<Action>) -> bool {
-        match role(line) {
-            Some("assistant") => {
-                if self.last.as_ref().is_some_and(Message::may_be_void) {
-                    self.blocks.retract(&mut |event| emit(event, out));
-                }
-                self.blocks.start();
-                true
-            }
-            Some(role) => is_known_role(role),
-            None => false,
-        }
-    }
-
-    fn message_update(&mut self, line: &mut Value, out: &mut Vec<Action>) -> bool {
-        let mut event = field::take(line, "assistantMessageEvent");
-        let kind = match field::text(&event, "type") {
-            Some("text_start" | "text_delta" | "text_end") => BlockKind::Output,
-            Some("thinking_start" | "thinking_delta" | "thinking_end") => BlockKind::Thinking,
-            // A call is told when it is made, with all its arguments.
-            Some("toolcall_start" | "toolcall_delta" | "toolcall_end" | "start" | "done") => {
-                return true;
-            }
-            Some(_) | None => return false,
-        };
-        let index = field::number(&event, "contentIndex").unwrap_or(0);
-        let tell = &mut |event| emit(event, out);
-        if let Some(text) = field::take_text(&mut event, "delta") {
-            self.blocks.piece(index, kind, text, tell);
-        } else if let Some(text) = field::text(&event, "content") {
-            self.blocks.whole(index, kind, text, tell);
-        }
-        true
-    }
-
-    fn message_end(&mut self, line: &mut Value, out: &mut Vec<Action>) -> bool {
-        match role(line) {
-            Some("assistant") => {}
-            Some("user") => {
-                self.turn.asked(out);
-                return true;
-            }
-            Some(role) => return is_known_role(role),
-            None => return false,
-        }
-        let mut message = field::take(line, "message");
-        let content = message.get("content").unwrap_or(&Value::Null);
-        self.blocks.end(content, &mut |event| emit(event, out));
-        self.turn.open(out);
-        if let Some(model) = field::take_text(&mut message, "model") {
-            self.turn.model = Some(model);
-        }
-        for key in ["provider", "api", "thinkingLevel", "rawStopReason"] {
-            let value = field::take_kept(&mut message, key);
-            self.turn.meta.extend(value.map(|value| (field::snake_case(key), value)));
-        }
-        self.spent.add(message.get("usage").unwrap_or(&Value::Null));
-        self.tell_usage(out);
-        let read = Message::read(&mut message);
-        if !matches!(read.ending, Ending::Failed(_) | Ending::Aborted) {
-            self.n_calls += 1;
-            self.retrying_since = None;
-        }
-        self.last = Some(read);
-        self.has_lost_line = false;
-        true
-    }
-
-    fn tell_usage(&mut self, out: &mut Vec<Action>) {
-        if let Some(usage) = self.spent.usage()
-            && usage != self.turn.usage
-        {
-            self.turn.usage = usage;
-            emit(EventBody::Usage(usage), out);
-        }
-    }
-
-    /// The results of a message's tools are in, and the model would be called again.
-    fn turn_end(&mut self, out: &mut Vec<Action>) -> bool {
-        let wants_more = self.last.as_ref().is_some_and(|message| message.ending == Ending::Tools);
-        if let Some(max) = self.max_calls.filter(|max| wants_more && self.n_calls >= *max) {
-            let message = format!("the turn reached its limit of {max} model calls");
-            let failure = Failure::new(FailureKind::LimitReached, message);
-            let text = self.last.take().map(|message| message.text);
-            self.turn.fail_for(failure, StopReason::MaxTurns, text, out);
-            out.push(Action::Stop);
-        }
-        true
-    }
-
     fn settled(&mut self, line: &Value, out: &mut Vec<Action>) -> bool {
         if field::is_true(line, "aborted") {
             let text = self.last.take().map(|message| message.text);
@@ -277,44 +182,6 @@ impl Reader {
         } else {
             self.finish(out);
         }
-        true
-    }
-
-    fn retry(&mut self, now: Timestamp, line: &mut Value, out: &mut Vec<Action>) -> bool {
-        let small = |key| field::number(line, key).and_then(|n| u32::try_from(n).ok());
-        let (attempt, max) = (small("attempt"), small("maxAttempts"));
-        let delay_ms = field::number(line, "delayMs");
-        let text = field::take_text(line, "errorMessage").unwrap_or_default();
-        if self.last.as_ref().is_some_and(Message::may_be_void) {
-            self.blocks.retract(&mut |event| emit(event, out));
-        }
-        let failure = fault::of_message(&text, FailureKind::Unavailable);
-        let notice = Status::Retry { attempt, max, delay_ms, text: failure.message.clone() };
-        emit(EventBody::Status(notice), out);
-        let since = *self.retrying_since.get_or_insert(now);
-        let delay = i64::try_from(delay_ms.unwrap_or(0)).unwrap_or(i64::MAX);
-        let waited = now.duration_since(since);
-        if waited.saturating_add(SignedDuration::from_millis(delay)) > PATIENCE {
-            self.turn.fail(failure, None, out);
-            out.push(Action::Stop);
-        }
-        true
-    }
-
-    fn compacted(&mut self, line: &mut Value, out: &mut Vec<Action>) -> bool {
-        let result = field::take(line, "result");
-        self.spent.add(result.get("usage").unwrap_or(&Value::Null));
-        self.tell_usage(out);
-        let status = match field::take_text(line, "errorMessage") {
-            Some(text) => Status::Warning { text },
-            None if result.is_null() => return true,
-            None => {
-                let reason = field::take_text(line, "reason").unwrap_or_default();
-                let before = field::number(&result, "tokensBefore").unwrap_or(0);
-                Status::Compacted { text: format!("{reason}: {before} tokens were summarized") }
-            }
-        };
-        emit(EventBody::Status(status), out);
         true
     }
 
@@ -398,16 +265,6 @@ impl Reader {
 
 fn aborted() -> Failure {
     Failure::new(FailureKind::Cancelled, "the agent was interrupted")
-}
-
-fn role(line: &Value) -> Option<&str> {
-    field::text(line.get("message")?, "role")
-}
-
-/// The other messages of a conversation: what was asked, and results that the
-/// tools' own lines tell.
-fn is_known_role(role: &str) -> bool {
-    ["user", "system", "toolResult"].contains(&role)
 }
 
 fn tell(event: Option<EventBody>, out: &mut Vec<Action>) -> bool {

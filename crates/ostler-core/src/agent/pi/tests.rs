@@ -1,5 +1,6 @@
 //! Pi against what the real CLI printed, and against its known traps.
 
+mod failures;
 mod launch;
 mod properties;
 mod recordings;

@@ -11,15 +11,15 @@ use crate::{
     request::{Format, PromptCommands},
 };
 
-const HEADER: &str = r#"{"type":"session","version":3,"id":"01a1e089-4963-74e8-abb7-2fac386518c1","cwd":"/workspace"}"#;
-const SETTLED: &str = r#"{"type":"agent_settled","aborted":false}"#;
+pub(super) const HEADER: &str = r#"{"type":"session","version":3,"id":"01a1e089-4963-74e8-abb7-2fac386518c1","cwd":"/workspace"}"#;
+pub(super) const SETTLED: &str = r#"{"type":"agent_settled","aborted":false}"#;
 
 fn answer(text: &str) -> String {
     message(text, "stop", &json!({}))
 }
 
 /// The end of a message of the model.
-fn message(text: &str, stop: &str, more: &Value) -> String {
+pub(super) fn message(text: &str, stop: &str, more: &Value) -> String {
     let mut message = json!({
         "role": "assistant",
         "content": [{"type": "text", "text": text}],
@@ -34,7 +34,7 @@ fn message(text: &str, stop: &str, more: &Value) -> String {
     json!({"type": "message_end", "message": message}).to_string()
 }
 
-fn failed(words: &str) -> String {
+pub(super) fn failed(words: &str) -> String {
     let zero = json!({"input": 0, "output": 0});
     message("", "error", &json!({"errorMessage": words, "usage": zero}))
 }
@@ -47,7 +47,7 @@ fn delta(text: &str) -> String {
     .to_string()
 }
 
-fn retry(attempt: u32, delay_ms: u64) -> String {
+pub(super) fn retry(attempt: u32, delay_ms: u64) -> String {
     json!({
         "type": "auto_retry_start", "attempt": attempt, "maxAttempts": 3, "delayMs": delay_ms,
         "errorMessage": "Connection error.",
@@ -55,34 +55,11 @@ fn retry(attempt: u32, delay_ms: u64) -> String {
     .to_string()
 }
 
-fn turn(lines: &[&str]) -> String {
+pub(super) fn turn(lines: &[&str]) -> String {
     lines.join("\n")
 }
 
 const STARTS: &str = r#"{"type":"message_start","message":{"role":"assistant","content":[]}}"#;
-
-#[test]
-fn trap_exit_0_does_not_mean_success() {
-    for (name, kind, words) in [
-        ("0.87.1/json-401", "auth", "stub error 401"),
-        ("0.87.1/json-429", "rate_limited", "stub error 429"),
-        ("0.87.1/json-500", "unavailable", "stub error 500"),
-        ("0.87.1/json-529", "overloaded", "stub error 529"),
-        ("0.87.1/json-400", "invalid_request", "stub error 400"),
-        ("0.87.1/json-connrefused", "unavailable", "Connection error."),
-        (
-            "1.5.0/json-ctx",
-            "context_too_long",
-            "prompt is too long: 250000 tokens > 200000 maximum",
-        ),
-    ] {
-        let recording = recorded(name);
-        assert_eq!(recording.exit.code, Some(0), "{name}");
-        let actions = play::play(&SPEC, &recording);
-        assert_eq!(failure_of(&actions), (kind, words), "{name}");
-        assert_eq!(end_of(&actions).stop_reason, Some(StopReason::Error));
-    }
-}
 
 #[test]
 fn trap_the_end_of_a_run_is_not_the_end_when_the_cli_tries_again() {
@@ -125,37 +102,6 @@ fn older_versions_end_with_their_run_and_the_exit() {
         assert_eq!(end_of(&actions).text.as_deref(), Some("Done. Tool said: hi"));
         assert!(end_of(&actions).failure.is_none());
     }
-}
-
-#[test]
-fn trap_retries_that_would_last_too_long_are_given_up() {
-    let options = Options::new("/workspace");
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
-    let mut out = Vec::new();
-    for (second, attempt, delay) in [(0, 1, 2000), (2, 2, 4000), (6, 3, 8000)] {
-        dialect.step(
-            at_second(second),
-            stdout_line(failed("Connection error.").as_bytes()),
-            &mut out,
-        );
-        dialect.step(at_second(second), stdout_line(retry(attempt, delay).as_bytes()), &mut out);
-    }
-    assert_eq!(play::n_ends(&out), 0, "the default of three retries is waited for");
-    dialect.step(at_second(14), stdout_line(retry(4, 16_000).as_bytes()), &mut out);
-    assert_eq!(failure_of(&out), ("unavailable", "Connection error."));
-    assert!(matches!(out.last(), Some(Action::Stop)));
-}
-
-#[test]
-fn an_answer_between_retries_renews_the_patience() {
-    let options = Options::new("/workspace");
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
-    let mut out = Vec::new();
-    let tools = message("", "toolUse", &json!({}));
-    for (second, line) in [(0, retry(1, 2000)), (10, tools), (20, retry(1, 2000))] {
-        dialect.step(at_second(second), stdout_line(line.as_bytes()), &mut out);
-    }
-    assert_eq!(play::n_ends(&out), 0);
 }
 
 #[test]
@@ -284,18 +230,6 @@ fn usage_is_the_sum_of_the_calls_and_of_what_summaries_cost() {
 }
 
 #[test]
-fn trap_an_answer_cut_at_its_length_limit_and_a_refusal_are_failures() {
-    for name in ["0.87.1/json-maxtok", "1.5.0/json-maxtok"] {
-        let actions = play::play(&SPEC, &recorded(name));
-        assert_eq!(failure_of(&actions).0, "limit_reached");
-        assert_eq!(end_of(&actions).stop_reason, Some(StopReason::MaxTokens));
-    }
-    let actions = play::play(&SPEC, &recorded("0.87.1/json-refusal"));
-    assert_eq!(failure_of(&actions), ("refused", "The model refused to complete the request"));
-    assert_eq!(end_of(&actions).stop_reason, Some(StopReason::Refusal));
-}
-
-#[test]
 fn tools_run_side_by_side_and_tell_their_exit_codes() {
     let actions = play::play(&SPEC, &recorded("0.87.1/json-tools"));
     let results: Vec<_> = events(&actions)
@@ -408,90 +342,6 @@ fn a_process_that_stops_in_the_middle_of_a_tool_did_not_answer() {
     let aborted = r#"{"type":"agent_settled","aborted":true}"#;
     let actions = play_new(&turn(&[HEADER, &tools, aborted]), exit(0, ""));
     assert_eq!(failure_of(&actions).0, "cancelled");
-}
-
-#[test]
-fn trap_a_node_that_is_too_old_or_missing_is_named_as_the_reason() {
-    for name in ["0.87.1/node-20", "0.87.1/node-none"] {
-        let actions = play::play(&SPEC, &recorded(name));
-        let (kind, words) = failure_of(&actions);
-        assert_eq!(kind, "spawn_failed");
-        assert!(words.starts_with("pi needs Node 22.19 or newer in PATH: "), "{words}");
-    }
-}
-
-#[test]
-fn messages_are_classified_by_what_they_say() {
-    let cases = [
-        (r#"403 {"error":{"message":"no"}}"#, "auth"),
-        (r#"401: {"code":"x","message":"no"}"#, "auth"),
-        (r#"503: {"code":"server_is_overloaded","message":"no"}"#, "overloaded"),
-        (r#"429 {"error":{"code":"insufficient_quota","message":"pay"}}"#, "quota"),
-        ("400 Your credit balance is too low to access the API", "quota"),
-        ("503 no body", "overloaded"),
-        (r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#, "overloaded"),
-        (
-            r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}"#,
-            "rate_limited",
-        ),
-        ("413 {\"error\":{\"type\":\"request_too_large\"}}", "context_too_long"),
-        ("Your input exceeds the context window of this model", "context_too_long"),
-        ("Provider finish_reason: content_filter", "refused"),
-        ("fetch failed", "unavailable"),
-        ("Server requested 120s retry delay (max: 60s). busy", "rate_limited"),
-        ("a word never heard before", "invalid_request"),
-        ("", "invalid_request"),
-    ];
-    for (words, kind) in cases {
-        let actions = play_new(&turn(&[HEADER, &failed(words), SETTLED]), exit(0, ""));
-        assert_eq!(failure_of(&actions).0, kind, "{words}");
-    }
-    let retried =
-        turn(&[HEADER, &failed("never heard"), &retry(1, 1), &failed("never heard"), SETTLED]);
-    assert_eq!(failure_of(&play_new(&retried, exit(0, ""))).0, "unavailable");
-}
-
-#[test]
-fn the_words_of_a_provider_are_taken_out_of_its_answer() {
-    for words in [r#"401 {"error":{"message":"no"}}"#, r#"401: {"message":"no","code":null}"#] {
-        let actions = play_new(&turn(&[&failed(words), SETTLED]), exit(0, ""));
-        assert_eq!(failure_of(&actions), ("auth", "no"));
-    }
-    let odd = play_new(&turn(&[&failed("500 {broken"), SETTLED]), exit(0, ""));
-    assert_eq!(failure_of(&odd), ("unavailable", "500 {broken"));
-}
-
-#[test]
-fn the_time_to_wait_is_read_from_the_words() {
-    for (words, millis) in [
-        ("Server requested 120s retry delay (max: 60s). busy", Some(120_000)),
-        (r#"429: {"message":"Please try again in 2.5s."}"#, Some(2500)),
-        ("429 try again in 512ms or so", Some(512)),
-        ("429 try again in 3 minutes", Some(180_000)),
-        ("429 try again in a while", None),
-        ("429 try again in 9..9s", None),
-        ("429 try again in 99999999999999999999999999h", None),
-        ("429 slow down", None),
-    ] {
-        let actions = play_new(&turn(&[&failed(words), SETTLED]), exit(0, ""));
-        let wait = end_of(&actions).failure.as_ref().unwrap().retry_after;
-        assert_eq!(wait.map(|wait| wait.as_millis()), millis, "{words}");
-    }
-}
-
-#[test]
-fn death_without_a_word_is_a_crash_that_says_how() {
-    let killed = Exit { code: None, signal: Some(9), stderr: String::new() };
-    let actions = play_new(HEADER, killed);
-    assert_eq!(failure_of(&actions), ("crashed", "the process was ended by signal 9"));
-    let actions = play_new("", exit(7, "Warning: x\n\n"));
-    assert_eq!(failure_of(&actions), ("crashed", "the process ended with exit code 7"));
-    let trace =
-        "file:///x.js:1\n  boom\n    ^\nTypeError: x is not a function\n    at y\n\nNode.js v24";
-    let actions = play_new("", exit(1, trace));
-    assert_eq!(failure_of(&actions), ("crashed", "TypeError: x is not a function"));
-    let printed = play_new("401 unauthorized", exit(1, ""));
-    assert_eq!(failure_of(&printed).0, "auth");
 }
 
 #[test]
