@@ -38,6 +38,9 @@ const EMPTY_ANSWERS: &[&str] = &[
     "The model returned reasoning thoughts but no final response text",
 ];
 
+/// How the warning begins with which the CLI stops a model that repeats itself.
+const LOOP: &str = "Loop detected, stopping execution";
+
 /// Makes the state machine for the output that was asked for.
 pub(super) fn dialect(launch: &Launch<'_>) -> Box<dyn Dialect> {
     match launch.options.wire_format() {
@@ -284,7 +287,7 @@ impl Json {
     }
 
     fn warn(&mut self, text: String, out: &mut Vec<Action>) {
-        if text.starts_with("Loop detected") {
+        if text.starts_with(LOOP) {
             self.turn.stop_reason = Some(StopReason::Other("loop_detected".to_owned()));
         }
         emit(EventBody::Status(Status::Warning { text }), out);
@@ -302,6 +305,10 @@ impl Json {
                 let said = Said::of_words(&text);
                 let failure = fault::failure(Some(&said), &Complaints::default(), None);
                 self.turn.fail(unless_crashed(failure, FailureKind::Unavailable), usage, out);
+            }
+            // Stopped by the CLI itself, and nothing is left of what it had said.
+            None if self.turn.stop_reason.is_some() && !self.turn.has_answer() => {
+                self.turn.fail(Failure::new(FailureKind::LimitReached, LOOP), usage, out);
             }
             None => {
                 self.turn.confirm(out);
