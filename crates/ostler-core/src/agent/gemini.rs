@@ -9,6 +9,7 @@ mod dialect;
 mod fault;
 mod home;
 mod launch;
+mod patience;
 mod plain;
 mod policy;
 mod prompt;

@@ -6,11 +6,11 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use std::time::Duration;
 
 use super::{
-    complaint::{Complaints, Heard},
+    complaint::Complaints,
     fault::{self, Said},
+    patience::give_up,
     plain::Plain,
     stats,
     tool::Tools,
@@ -26,17 +26,14 @@ use crate::{
     request::Format,
 };
 
-/// How often a request may fail before the CLI is stopped. In the user's own
-/// home it tries ten times, which takes more than three minutes.
-const MAX_FAILED_ATTEMPTS: u32 = 2;
-/// How long it may wait before it tries again.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(12);
-
 /// How events begin that say no more than that there was no answer.
 const EMPTY_ANSWERS: &[&str] = &[
     "The model returned an empty response",
     "The model returned reasoning thoughts but no final response text",
 ];
+
+/// How the warning begins with which the CLI stops a model that repeats itself.
+const LOOP: &str = "Loop detected, stopping execution";
 
 /// Makes the state machine for the output that was asked for.
 pub(super) fn dialect(launch: &Launch<'_>) -> Box<dyn Dialect> {
@@ -81,45 +78,6 @@ impl Dialect for Json {
             Input::Exited(exit) => self.exited(exit, out),
         }
     }
-}
-
-/// Ends a turn that would take the CLI minutes to end, or would go on with half
-/// a prompt.
-pub(super) fn give_up(
-    heard: &Heard,
-    turn: &mut Turn,
-    complaints: &Complaints,
-    out: &mut Vec<Action>,
-) {
-    let failure = match heard {
-        Heard::Retry { attempt, delay }
-            if *attempt >= MAX_FAILED_ATTEMPTS || delay.is_some_and(|d| d > MAX_RETRY_DELAY) =>
-        {
-            // Only who asks to slow down says for how long.
-            let otherwise = match delay {
-                Some(_) => FailureKind::RateLimited,
-                None => FailureKind::Unavailable,
-            };
-            let failure = unless_crashed(fault::failure(None, complaints, None), otherwise);
-            Failure { retry_after: failure.retry_after.or(*delay), ..failure }
-        }
-        Heard::PromptCut => {
-            let text = "the prompt is longer than the 8 MiB that Gemini takes";
-            Failure::new(FailureKind::InvalidRequest, text)
-        }
-        Heard::Retry { .. } | Heard::Nothing => return,
-    };
-    if !turn.has_ended() {
-        turn.confirm(out);
-        turn.fail(failure, Usage::default(), out);
-        out.push(Action::Stop);
-    }
-}
-
-/// Gives a failure that no table knows a kind: nothing has crashed while the CLI still talks.
-fn unless_crashed(failure: Failure, otherwise: FailureKind) -> Failure {
-    let kind = if failure.kind == FailureKind::Crashed { otherwise } else { failure.kind };
-    Failure { kind, ..failure }
 }
 
 impl Json {
@@ -285,7 +243,7 @@ impl Json {
     }
 
     fn warn(&mut self, text: String, out: &mut Vec<Action>) {
-        if text.starts_with("Loop detected") {
+        if text.starts_with(LOOP) {
             self.turn.stop_reason = Some(StopReason::Other("loop_detected".to_owned()));
         }
         emit(EventBody::Status(Status::Warning { text }), out);
@@ -302,7 +260,15 @@ impl Json {
             Some(text) => {
                 let said = Said::of_words(&text);
                 let failure = fault::failure(Some(&said), &Complaints::default(), None);
-                self.turn.fail(unless_crashed(failure, FailureKind::Unavailable), usage, out);
+                self.turn.fail(
+                    fault::unless_crashed(failure, FailureKind::Unavailable),
+                    usage,
+                    out,
+                );
+            }
+            // Stopped by the CLI itself, and nothing is left of what it had said.
+            None if self.turn.stop_reason.is_some() && !self.turn.has_answer() => {
+                self.turn.fail(Failure::new(FailureKind::LimitReached, LOOP), usage, out);
             }
             None => {
                 self.turn.confirm(out);

@@ -170,6 +170,12 @@ pub(super) fn failure(said: Option<&Said>, heard: &Complaints, exit: Option<&Exi
     Failure { retry_after, ..Failure::new(kind, message) }
 }
 
+/// Gives a failure that no table knows a kind: nothing has crashed while the CLI still talks.
+pub(super) fn unless_crashed(failure: Failure, otherwise: FailureKind) -> Failure {
+    let kind = if failure.kind == FailureKind::Crashed { otherwise } else { failure.kind };
+    Failure { kind, ..failure }
+}
+
 /// Returns why the model stopped, for a turn that failed so.
 pub(super) fn stop_reason(failure: &Failure) -> StopReason {
     if failure.kind == FailureKind::Refused {

@@ -45,8 +45,10 @@ const ALWAYS: &[(&str, &str)] = &[
     // Else it starts itself a second time, with more memory, and the first
     // process ignores every signal.
     ("GEMINI_CLI_NO_RELAUNCH", "true"),
-    // Its last words would else be printed in red.
+    // Its last words would else be printed in red, and the first ones be a
+    // complaint about the terminal that is not there.
     ("NO_COLOR", "1"),
+    ("COLORTERM", "truecolor"),
     ("GEMINI_TELEMETRY_ENABLED", "false"),
 ];
 

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::{
     complaint::Complaints,
-    dialect::give_up,
     fault,
+    patience::give_up,
     turn::{Turn, emit_unknown},
 };
 use crate::{

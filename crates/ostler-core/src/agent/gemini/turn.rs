@@ -95,6 +95,11 @@ impl Turn {
         emit(EventBody::Output { text, block }, out);
     }
 
+    /// Returns whether there is an answer so far.
+    pub(super) fn has_answer(&self) -> bool {
+        self.answer.is_some()
+    }
+
     /// Says that the next text is not a part of this one.
     pub(super) fn end_block(&mut self) {
         self.block_ended = true;
@@ -121,7 +126,7 @@ impl Turn {
         let end = TurnEnd {
             text: self.answer.take(),
             usage,
-            stop_reason: Some(fault::stop_reason(&failure)),
+            stop_reason: self.stop_reason.take().or(Some(fault::stop_reason(&failure))),
             failure: Some(failure),
             ..TurnEnd::default()
         };

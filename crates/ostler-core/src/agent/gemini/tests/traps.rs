@@ -262,7 +262,7 @@ fn a_prompt_that_was_cut_is_not_answered() {
 }
 
 #[test]
-fn a_detected_loop_is_a_success_with_a_warning_and_zeros() {
+fn a_detected_loop_is_a_success_with_a_warning_and_zeros_unless_nothing_was_said() {
     let warning =
         r#"{"type":"error","severity":"warning","message":"Loop detected, stopping execution"}"#;
     let zeros = r#"{"type":"result","status":"success","stats":{"total_tokens":0,"input_tokens":0,"cached":0}}"#;
@@ -271,6 +271,8 @@ fn a_detected_loop_is_a_success_with_a_warning_and_zeros() {
     assert_eq!((end.text.as_deref(), end.usage.total_tokens), (Some("Hello"), None));
     assert_eq!(end.stop_reason, Some(StopReason::Other("loop_detected".into())));
     assert_eq!(statuses(&actions, "warning"), ["Loop detected, stopping execution"]);
+    let actions = play_new(&[INIT, warning, zeros].join("\n"), exit(0, ""));
+    assert_eq!(failure_of(&actions), ("limit_reached", "Loop detected, stopping execution"));
 }
 
 #[test]
