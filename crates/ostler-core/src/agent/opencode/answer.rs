@@ -1,13 +1,15 @@
 //! What is known of one message of the model: the answer, if it is the last.
 
+use jiff::Timestamp;
+
 use crate::event::StopReason;
 
 /// The message that is being written, or was written last.
 #[derive(Default)]
 pub(super) struct Message {
     pub(super) id: String,
-    /// Whether the model is known to have begun.
-    pub(super) has_started: bool,
+    /// When the model began to write it, the last time it did.
+    pub(super) started_at: Option<Timestamp>,
     /// Its texts, each with the block under which it was told.
     pub(super) texts: Vec<(String, String)>,
     pub(super) has_tools: bool,

@@ -139,22 +139,23 @@ impl Reader {
 
     fn step_start(&mut self, now: Timestamp, id: String, out: &mut Vec<Action>) {
         let is_same = id == self.message.id && self.message.finish.is_none();
-        let is_again = is_same && self.message.has_started;
+        let failed_at = self.message.started_at.filter(|_| is_same);
         if self.message.is_broken() {
             for (block, _) in std::mem::take(&mut self.message.texts) {
                 emit(EventBody::Status(Status::Retracted { block }), out);
             }
             emit(EventBody::Status(self.turn.patience.asked_again()), out);
         }
-        if is_again && !self.turn.patience.is_waiting() {
+        if let Some(failed_at) = failed_at.filter(|_| !self.turn.patience.is_waiting()) {
             let message = "the connection to the model broke off".to_owned();
+            self.turn.patience.failing_since(failed_at);
             self.turn.model_failed(now, message, out);
         }
         self.turn.told_to_be_tried_again(out);
         if !is_same {
             self.begin(id);
         }
-        self.message.has_started = true;
+        self.message.started_at = Some(now);
     }
 
     /// Takes note that another message is being written.

@@ -48,6 +48,11 @@ impl Patience {
         (is_hopeless || is_too_long).then_some(failure)
     }
 
+    /// Takes note of a failure that shows only in what came after it.
+    pub(super) fn failing_since(&mut self, at: Timestamp) {
+        self.since.get_or_insert(at);
+    }
+
     /// Returns what to tell once a failed call is seen to be tried again.
     pub(super) fn tried_again(&mut self) -> Option<Status> {
         let text = self.untold.take()?;

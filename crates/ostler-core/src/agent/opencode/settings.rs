@@ -130,7 +130,9 @@ fn is_offline_without_model(options: &Options) -> bool {
 /// Returns the rules of a turn that may not use every tool.
 ///
 /// The last rule that matches counts. The star sorts before every letter, so
-/// the refusal of everything comes first.
+/// the refusal of everything comes first. The known tools are refused by name as
+/// well: merged into somebody else's rules, a name keeps its place and gets our
+/// word, while theirs would stand behind our star.
 fn rules(options: &Options, warnings: &mut Vec<String>) -> Option<Map<String, Value>> {
     let is_bypass = options.permissions == Permissions::Bypass;
     if is_bypass && options.allowed_tools.is_none() {
@@ -138,6 +140,9 @@ fn rules(options: &Options, warnings: &mut Vec<String>) -> Option<Map<String, Va
     }
     let mut rules = Map::new();
     rules.insert("*".to_owned(), json!("deny"));
+    for (_, permission) in TOOL_NAMES {
+        rules.insert((*permission).to_owned(), json!("deny"));
+    }
     // A place outside of the directory, and a call that repeats itself, are
     // asked about on their own. An answer of no would end the turn; a rule lets
     // the model go on without.
@@ -183,8 +188,7 @@ fn allow(rules: &mut Map<String, Value>, name: &str, pattern: Option<String>) {
         return;
     };
     match rules.get_mut(name) {
-        // The whole tool is allowed already.
-        Some(Value::String(_)) => {}
+        Some(Value::String(action)) if action == "allow" => {}
         Some(Value::Object(patterns)) => {
             patterns.insert(pattern, json!("allow"));
         }

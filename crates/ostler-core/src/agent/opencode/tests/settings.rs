@@ -31,13 +31,19 @@ fn trap_read_only_is_an_agent_of_our_own_because_only_its_rules_come_last() {
         rules(&options),
         json!({
             "*": "deny",
+            "bash": "deny",
             "doom_loop": "deny",
+            "edit": "deny",
             "external_directory": "deny",
             "glob": "allow",
             "grep": "allow",
             "list": "allow",
             "read": {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"},
+            "skill": "deny",
+            "task": "deny",
             "todowrite": "allow",
+            "webfetch": "deny",
+            "websearch": "deny",
         })
     );
     // Agents that our agent starts have the same rules.
@@ -52,6 +58,7 @@ fn the_refusal_of_everything_is_written_first_because_the_last_rule_counts() {
     let text = variable(&line, "OPENCODE_CONFIG_CONTENT").unwrap();
     let at = |word: &str| text.find(word).unwrap();
     assert!(at(r#""*":"deny""#) < at(r#""bash":"allow""#), "{text}");
+    assert!(at(r#""*":"deny""#) < at(r#""edit":"deny""#), "{text}");
 }
 
 #[test]
@@ -64,28 +71,39 @@ fn everything_allowed_says_nothing_and_leaves_the_users_agent_alone() {
     assert!(line.files.is_empty());
 }
 
+/// The rules that are not refusals.
+fn allowed(options: &Options) -> Value {
+    let Value::Object(mut rules) = rules(options) else { panic!("no rules") };
+    assert_eq!(rules["*"], "deny");
+    rules.retain(|_, action| action != "deny");
+    Value::Object(rules)
+}
+
 #[test]
 fn allowed_tools_are_the_only_ones_by_whichever_name() {
-    let tools = ["Bash", "Write", "LS", "my_server_tool"];
+    let aside = json!({"doom_loop": "allow", "external_directory": "allow"});
+    let with = |more: Value| {
+        let mut all = aside.clone();
+        let fields = more.as_object().unwrap().clone();
+        all.as_object_mut().unwrap().extend(fields);
+        all
+    };
     assert_eq!(
-        rules(&with_tools(Permissions::Bypass, &tools)),
-        json!({
-            "*": "deny", "bash": "allow", "doom_loop": "allow", "edit": "allow",
-            "external_directory": "allow", "list": "allow", "my_server_tool": "allow",
-        })
+        allowed(&with_tools(Permissions::Bypass, &["Bash", "Write", "LS", "my_server_tool"])),
+        with(json!({"bash": "allow", "edit": "allow", "list": "allow", "my_server_tool": "allow"}))
     );
     assert_eq!(
-        rules(&with_tools(Permissions::Bypass, &["Bash(git:*)", "bash(ls *)", "Read(src/**)"])),
-        json!({
-            "*": "deny", "bash": {"*": "deny", "git *": "allow", "ls *": "allow"},
-            "doom_loop": "allow", "external_directory": "allow",
+        allowed(&with_tools(Permissions::Bypass, &["Bash(git:*)", "bash(ls *)", "Read(src/**)"])),
+        with(json!({
+            "bash": {"*": "deny", "git *": "allow", "ls *": "allow"},
             "read": {"*": "deny", "src/**": "allow"},
-        })
+        }))
     );
     assert_eq!(
-        rules(&with_tools(Permissions::Bypass, &[])),
-        json!({"*": "deny", "doom_loop": "allow", "external_directory": "allow"})
+        allowed(&with_tools(Permissions::Bypass, &["Bash", "Bash(git:*)"])),
+        with(json!({"bash": "allow"}))
     );
+    assert_eq!(allowed(&with_tools(Permissions::Bypass, &[])), aside);
 }
 
 #[test]
@@ -94,7 +112,7 @@ fn read_only_refuses_tools_that_touch_and_says_so() {
     let line = command_line(&options, &Open::New, "hi");
     assert_eq!(line.warnings, ["not allowed, because the turn is read-only: Bash, Write"]);
     let rules = rules(&options);
-    assert_eq!((&rules["grep"], &rules["bash"]), (&json!("allow"), &Value::Null));
+    assert_eq!((&rules["grep"], &rules["bash"]), (&json!("allow"), &json!("deny")));
 }
 
 #[test]

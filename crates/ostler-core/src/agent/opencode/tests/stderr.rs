@@ -59,10 +59,12 @@ fn an_answer_renews_the_patience() {
 #[test]
 fn a_stream_that_begins_again_without_a_word_counts_as_a_failure() {
     let mut feed = Feed::new(&Options::new("/w"));
-    feed.out(0, START).out(2, START).out(4, START);
-    assert_eq!(statuses(&feed.out, "retry").len(), 2);
-    feed.out(8, START);
+    feed.out(0, START).out(2, START);
+    assert_eq!(statuses(&feed.out, "retry").len(), 1);
+    assert_eq!(play::n_ends(&feed.out), 0);
+    feed.out(7, START);
     assert_eq!(failure_of(&feed.out).0, "unavailable");
+    assert!(has_stopped(&feed.out));
 }
 
 #[test]
