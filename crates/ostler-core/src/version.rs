@@ -18,6 +18,7 @@ use crate::{
     event::Stream,
     host::Host,
     proc::{self, ProcEvent, Spawn, SpawnError},
+    run_dir::RunDir,
 };
 
 /// How long a program may take to say its version.
@@ -80,7 +81,11 @@ async fn ask(host: &Host, program: &Path) -> Result<Option<String>, SpawnError> 
         let value = host.environment().get(std::ffi::OsStr::new(name))?;
         Some((OsString::from(name), value.clone()))
     };
-    let env: Vec<_> = ["PATH", "HOME", "LANG"].into_iter().filter_map(named).collect();
+    // Some CLIs fill their home even when they are only asked for their version.
+    let home = RunDir::create(host.run_root())
+        .map_err(|source| SpawnError::Io { program: program.to_owned(), source })?;
+    let own = ["HOME", "TMPDIR"].map(|name| (name.into(), home.path().as_os_str().to_owned()));
+    let env: Vec<_> = ["PATH", "LANG"].into_iter().filter_map(named).chain(own).collect();
     let mut proc = proc::spawn(Spawn {
         program,
         args: &["--version".into()],

@@ -14,7 +14,7 @@ use super::{
     variables,
 };
 use crate::{
-    agent::{CommandLine, Launch, LaunchError, Stdin},
+    agent::{CommandLine, Launch, LaunchError, Stdin, Stdout},
     memo::Memo,
     request::{Format, Options, Permissions, PromptCommands, Template, Thinking},
     template::{self, MAX_ARGUMENT_BYTES, TemplateFacts},
@@ -43,6 +43,9 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
         Some(template) => from_template(launch, template, &plan, &prompt)?,
         None => run(launch, &plan, prompt),
     };
+    // It ends without waiting until a pipe has taken a long answer: of two
+    // megabytes in one line the rest was missing.
+    line.stdout = Stdout::File;
     line.env = variables::environment(options, plan.permission.as_ref());
     line.warnings = warnings(launch, &plan, &mut settings);
     carry(launch, &settings, plan.carrier, &mut line);

@@ -13,6 +13,8 @@ pub(crate) struct Facts {
     pub(crate) files: &'static [File],
     /// How to log in.
     pub(crate) log_in: &'static str,
+    /// Whether it shows what a tool that read a file gave back.
+    pub(crate) shows_what_was_read: bool,
 }
 
 /// A file of an agent. It is never opened.
@@ -33,6 +35,7 @@ pub(crate) fn of(agent: &str) -> Option<&'static Facts> {
 static FACTS: &[Facts] = &[
     Facts {
         agent: "claude",
+        shows_what_was_read: true,
         needs_node: None,
         variables: &[
             "ANTHROPIC_API_KEY",
@@ -51,6 +54,7 @@ static FACTS: &[Facts] = &[
     },
     Facts {
         agent: "codex",
+        shows_what_was_read: true,
         needs_node: None,
         // `codex exec` does not look at OPENAI_API_KEY.
         variables: &["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"],
@@ -59,6 +63,7 @@ static FACTS: &[Facts] = &[
     },
     Facts {
         agent: "gemini",
+        shows_what_was_read: false,
         needs_node: Some((20, 0)),
         variables: &[
             "GEMINI_API_KEY",
@@ -78,6 +83,7 @@ static FACTS: &[Facts] = &[
     },
     Facts {
         agent: "opencode",
+        shows_what_was_read: true,
         needs_node: None,
         variables: &[
             "ANTHROPIC_API_KEY",
@@ -95,6 +101,7 @@ static FACTS: &[Facts] = &[
     },
     Facts {
         agent: "pi",
+        shows_what_was_read: true,
         needs_node: Some((22, 19)),
         variables: &[
             "ANTHROPIC_API_KEY",

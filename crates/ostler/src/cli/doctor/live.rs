@@ -11,6 +11,7 @@ use ostler_core::{CliAgent, Memo, TurnRequest, agent::AgentSpec, registry::Agent
 
 use super::{
     compare::{Difference, Expected, Topic, compare},
+    facts,
     finding::{Area, Finding, Level},
     seen::{Call, Seen},
 };
@@ -65,10 +66,13 @@ impl Live<'_> {
 
     async fn both_turns(&self) -> Vec<Difference> {
         let pieces = if self.agent.spec().caps.supports_streaming { 2 } else { 0 };
+        let facts = facts::of(self.agent.spec().name);
+        let shows_what_was_read = facts.is_none_or(|facts| facts.shows_what_was_read);
         let first = Expected {
             prompt: READ,
             answer: NOTES,
-            tool_output: Some(NOTES),
+            // Of what was read, Gemini shows nothing.
+            tool_output: Some(if shows_what_was_read { NOTES } else { "" }),
             session: None,
             min_pieces: pieces,
         };

@@ -103,7 +103,7 @@ fn an_empty_answer_is_an_empty_answer(facts: &'static Facts) {
 fn a_huge_answer_arrives_whole(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts) else { return };
     let (code, events) = rig.ask("sim:huge=2000000", &[]);
-    assert_eq!(code, Some(0));
+    assert_eq!(code, Some(0), "{}", events.last()["error"]);
     let expected = model::huge(2_000_000);
     assert!(events.last()["response_text"] == expected, "the answer was changed");
     assert!(events.text("output") == expected, "the stream was changed");

@@ -42,7 +42,7 @@ fn has_text(value: &Value, text: &str) -> bool {
         Value::String(string) => string.contains(text),
         Value::Array(values) => values.iter().any(|value| has_text(value, text)),
         Value::Object(fields) => fields.values().any(|value| has_text(value, text)),
-        _ => false,
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
