@@ -23,6 +23,9 @@ const RECORDINGS: &[(&str, &str)] = &[
     ("claude", "claude/2.1.325/bigout-streamjson.stdout"),
     ("codex", "codex/0.166.0/multi-json.stdout"),
     ("codex", "codex/0.166.0/plan-json.stdout"),
+    ("gemini", "gemini/0.61.0/h-sigterm-parent.stdout"),
+    ("opencode", "opencode/1.18.33/x-bigout-json.stdout"),
+    ("pi", "pi/1.5.0/flag-loopN20.stdout"),
 ];
 
 #[divan::bench(args = RECORDINGS)]

@@ -30,7 +30,7 @@ use std::{
 
 use ostler_core::{
     CliAgent, Host, HostConfig, TurnRequest,
-    agent::{self, Stdin},
+    agent::{self, AGENTS, Stdin},
     request::Permissions,
 };
 use ostler_sim::{model, scripted};
@@ -50,8 +50,8 @@ fn main() -> ExitCode {
     let place = tempfile::Builder::new().prefix("ob").tempdir().unwrap();
     let mut fine = true;
     println!("one-shot, scripted agent (limits: 10 ms wall, 15 ms CPU over the direct run)");
-    for name in ["claude", "codex"] {
-        let (wall, cpu) = scripted_pair(place.path(), name, 60);
+    for spec in AGENTS {
+        let (wall, cpu) = scripted_pair(place.path(), spec.name, 60);
         fine &= wall <= 10.0 && cpu <= 15.0;
     }
     println!(
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
             println!(
                 "\none-shot, real CLIs against the simulated model (their own spread is larger than 10 ms)"
             );
-            real_pairs(place.path(), Path::new(&clis), 15);
+            real_pairs(place.path(), Path::new(&clis), 10);
         }
     }
     println!("\nlimits {}", if fine { "hold" } else { "DO NOT HOLD" });
@@ -75,36 +75,43 @@ fn main() -> ExitCode {
 /// Returns the medians of the paired differences in milliseconds: wall and CPU.
 fn scripted_pair(place: &Path, name: &str, rounds: usize) -> (f64, f64) {
     let program = script(place, name, &json!([{ "do": "agent", "name": name }]));
-    pair(place, name, &program, &[], &[], rounds)
+    let setup = Setup { path: "/usr/bin:/bin".to_owned(), ..Setup::default() };
+    pair(place, name, &program, &setup, rounds)
 }
 
 fn real_pairs(place: &Path, clis: &Path, rounds: usize) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let sim = runtime.block_on(model::Sim::start(model::Options::default())).unwrap();
-    for (name, launcher) in [
-        ("claude", "node_modules/@anthropic-ai/claude-code/bin/claude.exe"),
-        ("codex", "node_modules/@openai/codex/bin/codex.js"),
-    ] {
-        let settings = model::settings(name, &sim.base_url()).unwrap();
-        let env: Vec<_> = settings
-            .environment
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
-        pair(place, name, &clis.join(launcher), &env, &settings.arguments, rounds);
+    let folder = clis.join("node_modules/.bin");
+    for spec in AGENTS {
+        let settings = model::settings(spec.name, &sim.base_url()).unwrap();
+        // Once for the direct run, once for the isolated one.
+        for home in ["home", &format!("data/homes/{}", spec.name)] {
+            settings.write_files(&place.join(home)).unwrap();
+        }
+        let setup = Setup {
+            path: format!("{}:/usr/bin:/bin", folder.display()),
+            env: settings.environment.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect(),
+            arguments: settings.arguments,
+            model: settings.model.map(str::to_owned),
+        };
+        pair(place, spec.name, &folder.join(spec.program), &setup, rounds);
     }
     runtime.block_on(sim.stop());
 }
 
+/// What a CLI needs beside its program.
+#[derive(Default)]
+struct Setup {
+    path: String,
+    env: Vec<(String, String)>,
+    arguments: Vec<String>,
+    model: Option<String>,
+}
+
 /// Runs a command line directly and through Ostler, in turns.
-fn pair(
-    place: &Path,
-    name: &str,
-    program: &Path,
-    env: &[(String, String)],
-    arguments: &[String],
-    rounds: usize,
-) -> (f64, f64) {
+fn pair(place: &Path, name: &str, program: &Path, setup: &Setup, rounds: usize) -> (f64, f64) {
+    let Setup { env, arguments, .. } = setup;
     let (work, home) = (place.join("work"), place.join("home"));
     fs::create_dir_all(&work).unwrap();
     fs::create_dir_all(&home).unwrap();
@@ -112,9 +119,10 @@ fn pair(
     request.options.home = Some(home.clone());
     request.options.permissions = Permissions::ReadOnly;
     request.options.env = env.iter().map(|(n, v)| (n.clone(), Some(v.clone()))).collect();
-    request.options.extra_args = arguments.to_vec();
+    request.options.extra_args = arguments.clone();
+    request.options.model.clone_from(&setup.model);
     let base: Vec<(OsString, OsString)> = vec![
-        ("PATH".into(), "/usr/bin:/bin".into()),
+        ("PATH".into(), setup.path.clone().into()),
         ("HOME".into(), home.into()),
         ("OSTLER_DATA_DIR".into(), place.join("data").into()),
         ("TMPDIR".into(), place.into()),
@@ -136,6 +144,9 @@ fn pair(
     }
     for argument in arguments {
         ostler_args.extend(["--agent-arg".to_owned(), argument.clone()]);
+    }
+    if let Some(model) = &setup.model {
+        ostler_args.extend(["--model".to_owned(), model.clone()]);
     }
     let (mut direct, mut through) = (Vec::new(), Vec::new());
     for round in 0..rounds + 2 {
