@@ -70,12 +70,12 @@ def main():
     height = (len(screen) + 1) * LINE + 2 * PAD
     print(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
-        f'viewBox="0 0 {width:.0f} {height}" role="img" aria-label="A recording of ostler demo">'
+        f'viewBox="0 0 {width:.0f} {height}" xml:space="preserve" role="img" aria-label="A recording of ostler demo">'
     )
     print(
         "<style>text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;"
-        "white-space:pre}.p{opacity:0;animation:s .01s forwards}@keyframes s{to{opacity:1}}"
-        "@media(prefers-reduced-motion:reduce){.p{opacity:1;animation:none}}</style>"
+        "white-space:pre}.p{animation:s .01s both}@keyframes s{from{opacity:0}to{opacity:1}}"
+        "@media(prefers-reduced-motion:reduce){.p{animation:none}}</style>"
     )
     print('<rect width="100%" height="100%" rx="8" fill="#0d1117"/>')
     print(f'<text x="{PAD}" y="{PAD + LINE - 5}" fill="#7ee787">$ ostler demo</text>')

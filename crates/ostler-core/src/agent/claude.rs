@@ -59,7 +59,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     // SIGINT is no cancel: it exits 0, and now and then without a last word.
     // SIGKILL leaves the shells, which have sessions of their own, behind.
     stop: &[StopStep::Signal { signal: Signal::Term, wait: Duration::from_secs(5) }],
-    tested_versions: &["2.1.325", "2.1.197"],
+    tested_versions: &["2.1.325"],
     install_hint: "npm install -g @anthropic-ai/claude-code (2.1.325 wants Node 22; \
                    on Node 20 npm silently picks 2.1.197)",
     identity: "You are Claude, a coding agent that people reach through a gateway. \
