@@ -26,14 +26,17 @@ fn install(spec: &AgentSpec, dir: &Path, script: &str) {
 async fn an_agent_in_path_is_found_with_its_version_and_asked_only_once() {
     for spec in AGENTS {
         let dir = tempfile::tempdir().unwrap();
-        install(spec, dir.path(), "echo x >> \"$HOME/asked\"; echo \"$0 7.8.9 (something)\"");
+        let asked = dir.path().join("asked");
+        let script = format!("echo x >> '{}'; touch \"$HOME/mess\"; echo 7.8.9", asked.display());
+        install(spec, dir.path(), &script);
         let agent = agent(spec, dir.path());
         for _ in 0..2 {
             let health = agent.validate().await.unwrap();
             assert_eq!(health.path, dir.path().join("bin").join(spec.program));
             assert_eq!((health.version.as_deref(), health.warning), (Some("7.8.9"), None));
         }
-        assert_eq!(fs::read_to_string(dir.path().join("asked")).unwrap(), "x\n");
+        assert_eq!(fs::read_to_string(asked).unwrap(), "x\n");
+        assert!(!dir.path().join("mess").exists(), "the user's home is left alone");
     }
 }
 
