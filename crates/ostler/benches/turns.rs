@@ -130,6 +130,15 @@ fn pair(place: &Path, name: &str, program: &Path, setup: &Setup, rounds: usize) 
     let host = Host::new(HostConfig::from_environment(base.iter().cloned().collect()));
     let agent = CliAgent::new(agent::find(name).unwrap(), host).with_program(program);
     let plan = agent.plan(&request).unwrap();
+    let of_home = plan
+        .line
+        .home_files
+        .iter()
+        .map(|(path, text)| (work.with_file_name("home").join(path), text));
+    for (path, text) in plan.line.files.iter().map(|(p, t)| (p.clone(), t)).chain(of_home) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
     let stdin = match &plan.line.stdin {
         Stdin::Null => Vec::new(),
         Stdin::Bytes(bytes) => bytes.clone(),
