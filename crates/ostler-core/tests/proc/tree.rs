@@ -227,11 +227,15 @@ async fn what_did_not_start_leaves_no_keeper() {
     eventually("there are no zombies", || !all_pids().any(is_failed)).await;
 }
 
+/// Runs itself once more, with a mark, as the host that is killed.
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "a host under a keeper would be no proof")]
 async fn killing_the_host_leaves_nobody() {
-    #[expect(clippy::disallowed_methods, reason = "a host under a keeper would be no proof")]
+    if std::env::var_os(HOST_MARK).is_some() {
+        return be_a_host().await;
+    }
     let mut host = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "tree::host_of_a_tree", "--ignored", "--nocapture"])
+        .args(["--exact", "tree::killing_the_host_leaves_nobody", "--nocapture"])
         .env(HOST_MARK, "1")
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)
@@ -254,16 +258,8 @@ async fn killing_the_host_leaves_nobody() {
 
 const HOST_MARK: &str = "OSTLER_TEST_HOST";
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "is the host that another test kills"]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a mark, so that it does nothing when it is run by mistake"
-)]
-async fn host_of_a_tree() {
-    if std::env::var_os(HOST_MARK).is_none() {
-        return;
-    }
+/// Tells who is in the tree, and waits to be killed.
+async fn be_a_host() {
     let (mut proc, tree) = start_tree(":", "exec sleep 600").await;
     for one in tree {
         println!("pid {}", one.pid);

@@ -48,7 +48,7 @@ impl Stage {
 
     /// Returns a request of an agent that has a home of its own here.
     pub(crate) fn request(&self, spec: &AgentSpec, prompt: &str) -> TurnRequest {
-        let mut request = TurnRequest::new(prompt, self.folder().join("work"));
+        let mut request = TurnRequest::new(prompt, self.folder().join("project"));
         request.timeout = Duration::from_secs(120);
         request.options.home = Some(self.host.isolated_home(spec.name));
         request
@@ -95,8 +95,8 @@ fn without_accounts(environment: &Variables) -> Variables {
 fn folder(root: &Path) -> io::Result<RunDir> {
     let make = || {
         let folder = RunDir::create(root)?;
-        fs::create_dir(folder.path().join("work"))?;
-        fs::write(folder.path().join("work/notes.txt"), format!("{NOTES}\n"))?;
+        fs::create_dir(folder.path().join("project"))?;
+        fs::write(folder.path().join("project/notes.txt"), format!("{NOTES}\n"))?;
         Ok(folder)
     };
     make().map_err(|error: io::Error| {
