@@ -259,6 +259,7 @@ async fn killing_the_host_leaves_nobody() {
 const HOST_MARK: &str = "OSTLER_TEST_HOST";
 
 /// Tells who is in the tree, and waits to be killed.
+#[expect(clippy::print_stdout, reason = "the test reads what its host prints")]
 async fn be_a_host() {
     let (mut proc, tree) = start_tree(":", "exec sleep 600").await;
     for one in tree {
