@@ -7,6 +7,7 @@
 
 pub mod claude;
 pub mod codex;
+mod dialect;
 mod document;
 pub mod gemini;
 pub mod opencode;
@@ -17,6 +18,7 @@ pub(crate) mod play;
 pub(crate) mod sniff;
 #[cfg(test)]
 mod tests;
+mod warm;
 
 use std::{
     ffi::OsString,
@@ -25,15 +27,18 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value};
 use thiserror::Error;
 
+pub use self::{
+    dialect::{
+        Action, Dialect, Exit, Input, ONLY_SESSION, ONLY_TURN, Order, SessionKey, TimerKey,
+        TurnEnd, TurnKey,
+    },
+    warm::{WarmLaunch, WarmSpec},
+};
 use crate::{
-    event::{EventBody, Mode, StopReason, Stream, Usage},
-    failure::Failure,
-    memo::Totals,
+    event::Mode,
     request::{Open, Options, RequestError},
 };
 
@@ -149,6 +154,8 @@ pub struct AgentSpec {
     pub launch: fn(&Launch<'_>) -> Result<CommandLine, LaunchError>,
     /// Makes the state machine that reads the process.
     pub dialect: fn(&Launch<'_>) -> Box<dyn Dialect>,
+    /// How it is kept running between turns, where it can be.
+    pub warm: Option<&'static WarmSpec>,
 }
 
 impl fmt::Debug for AgentSpec {
@@ -187,6 +194,11 @@ pub struct Caps {
 /// One step of stopping a process. After the last one its tree is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopStep {
+    /// Closes its standard input and waits for its end.
+    CloseStdin {
+        /// How long to wait.
+        wait: Duration,
+    },
     /// Sends a signal to the process and waits for its end.
     Signal {
         /// Which.
@@ -271,6 +283,8 @@ pub enum Stdin {
     Null,
     /// These bytes, then the end.
     Bytes(Vec<u8>),
+    /// What is written to it as long as it runs.
+    Open,
 }
 
 /// How a process's standard output is read.
@@ -293,134 +307,4 @@ pub enum LaunchError {
         /// What is wrong with it.
         why: String,
     },
-}
-
-/// Reads one agent process with all its sessions, and says what to do.
-///
-/// Does no I/O, never panics, and never fails on what the other side prints:
-/// what it does not know becomes an [`EventBody::Unknown`].
-pub trait Dialect: Send {
-    /// Takes one input and appends what follows from it.
-    fn step(&mut self, now: Timestamp, input: Input<'_>, out: &mut Vec<Action>);
-}
-
-/// One of our names for a session inside a process. One-shot has the first only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SessionKey(pub u32);
-
-/// One of our names for a turn inside a process. One-shot has the first only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TurnKey(pub u32);
-
-/// A dialect's own name for a timer it armed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TimerKey(pub u32);
-
-/// The only session of a one-shot process.
-pub const ONLY_SESSION: SessionKey = SessionKey(0);
-/// The only turn of a one-shot process.
-pub const ONLY_TURN: TurnKey = TurnKey(0);
-
-/// What happened to the process or was asked of it.
-#[derive(Clone, Debug)]
-pub enum Input<'a> {
-    /// It printed a line. `bytes` has no line end.
-    Line {
-        /// Where.
-        from: Stream,
-        /// The line, or the start of one that was too long.
-        bytes: &'a [u8],
-        /// Whether the line was too long to keep.
-        cut: bool,
-    },
-    /// The turn should end.
-    Cancel {
-        /// Which.
-        turn: TurnKey,
-    },
-    /// A timer rang.
-    Timer(TimerKey),
-    /// The process is gone, and everything it printed has been read.
-    Exited(&'a Exit),
-}
-
-/// What the driver is to do.
-#[derive(Clone, Debug)]
-pub enum Action {
-    /// Ends the process by its stop plan.
-    Stop,
-    /// Rings once after a while. Arming the same timer again moves it.
-    Arm {
-        /// Which.
-        timer: TimerKey,
-        /// How long from now.
-        after: Duration,
-    },
-    /// The agent's id for the session is known.
-    Opened {
-        /// Which session.
-        session: SessionKey,
-        /// The agent's id.
-        id: String,
-    },
-    /// Tells the caller.
-    Emit {
-        /// In which turn.
-        turn: TurnKey,
-        /// On whose behalf, for sub-agents.
-        parent: Option<String>,
-        /// What.
-        event: EventBody,
-    },
-    /// The agent's last word on a turn.
-    EndTurn {
-        /// Which.
-        turn: TurnKey,
-        /// How it ended.
-        end: Box<TurnEnd>,
-    },
-}
-
-/// The agent's last word on a turn, before the driver's view is added.
-#[derive(Clone, Debug, Default)]
-pub struct TurnEnd {
-    /// The answer, exact; absent when there was none to read.
-    pub text: Option<String>,
-    /// Why the agent failed.
-    pub failure: Option<Failure>,
-    /// What this turn used.
-    pub usage: Usage,
-    /// What the session used in all, where the agent counts that way.
-    pub totals: Option<Totals>,
-    /// The model that answered.
-    pub model: Option<String>,
-    /// Why the model stopped.
-    pub stop_reason: Option<StopReason>,
-    /// Everything else the agent told about itself.
-    pub meta: Map<String, Value>,
-}
-
-/// How a process ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exit {
-    /// The exit code, unless a signal ended it.
-    pub code: Option<i32>,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
-    /// The start of what it printed on standard error.
-    pub stderr: String,
-}
-
-impl Exit {
-    /// Returns the exit code, or 128 + the signal.
-    #[must_use]
-    pub fn number(&self) -> i32 {
-        self.code.or(self.signal.map(|signal| 128 + signal)).unwrap_or(-1)
-    }
-
-    /// Returns whether the process ended well.
-    #[must_use]
-    pub fn is_success(&self) -> bool {
-        self.code == Some(0)
-    }
 }

@@ -9,16 +9,16 @@ use std::{
 };
 
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     agent::{AgentName, AgentSpec, Caps, CommandLine, LaunchError},
     binary::{self, BinaryError},
-    event::TurnId,
+    event::{Mode, TurnId},
     failure::chain,
     host::Host,
-    one_shot::OneShot,
     outbox::Outbox,
+    prepared::{InFlight, Prepared, Session},
     registry::{Agent, BoxFuture},
     request::{self, Open, RequestError, TurnRequest},
     template,
@@ -76,19 +76,29 @@ pub struct CliAgent {
     name: AgentName,
     host: Host,
     program: Option<PathBuf>,
+    unasked: Option<mpsc::Sender<Turn>>,
 }
 
 impl CliAgent {
     /// Makes an agent that is found in PATH.
     #[must_use]
     pub fn new(spec: &'static AgentSpec, host: Host) -> Self {
-        Self { spec, name: AgentName::new(spec.name), host, program: None }
+        Self { spec, name: AgentName::new(spec.name), host, program: None, unasked: None }
     }
 
     /// Uses this program instead.
     #[must_use]
     pub fn with_program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = Some(program.into());
+        self
+    }
+
+    /// Hands over the turns that the agent begins by itself, for instance when
+    /// work in the background has ended. Without this they are read to their
+    /// end and forgotten. Only processes that are kept begin such turns.
+    #[must_use]
+    pub fn with_unasked(mut self, turns: mpsc::Sender<Turn>) -> Self {
+        self.unasked = Some(turns);
         self
     }
 
@@ -129,7 +139,7 @@ impl CliAgent {
         self.host.run_root().join("ostler-run")
     }
 
-    fn prepare(&self, mut request: TurnRequest) -> Result<OneShot, StartError> {
+    fn prepare(&self, mut request: TurnRequest) -> Result<Prepared, StartError> {
         request::validate(&request)?;
         self.check_length(&request.prompt)?;
         if let Open::Resume(memo) = &request.open {
@@ -160,12 +170,32 @@ impl CliAgent {
             Some(_) | None => self.find()?,
         };
         let version = version::cached(self.host.data_dir(), &program);
-        Ok(OneShot { spec: self.spec, host: self.host.clone(), program, version, request })
+        let warnings = self.fall_back(&mut request);
+        Ok(Prepared {
+            spec: self.spec,
+            host: self.host.clone(),
+            program,
+            version,
+            request,
+            warnings,
+            unasked: self.unasked.clone(),
+        })
+    }
+
+    /// Runs the turn in a process of its own where none can be kept for it.
+    fn fall_back(&self, request: &mut TurnRequest) -> Vec<String> {
+        let why = match (request.mode, self.spec.warm, &request.options.template) {
+            (Mode::OneShot, ..) | (Mode::Warm, Some(_), None) => return Vec::new(),
+            (Mode::Warm, Some(_), Some(_)) => "a command line of your own runs once",
+            (Mode::Warm, None, _) => "this agent cannot be kept running yet",
+        };
+        request.mode = Mode::OneShot;
+        vec![format!("{why}; using one process for this turn")]
     }
 
     /// Asks for the version beside the turn, for the next one to know. A program
     /// that the operator named may be anything, and is not started twice.
-    fn learn_version(&self, ready: &OneShot) {
+    fn learn_version(&self, ready: &Prepared) {
         if ready.version.is_none() && self.program.is_none() {
             let (host, program) = (self.host.clone(), ready.program.clone());
             self.host.tasks().spawn(async move { version::read(&host, program).await.ok() });
@@ -213,7 +243,9 @@ impl Agent for CliAgent {
             let ready = self.prepare(request)?;
             // The line is made again once the real run folder is there; a
             // template that cannot be used is the caller's mistake and told now.
-            ready.line(&self.example_run_dir())?;
+            if ready.request.mode == Mode::OneShot {
+                ready.line(&self.example_run_dir())?;
+            }
             let transcript = match &ready.request.transcript {
                 None => None,
                 Some(path) => Some(
@@ -223,12 +255,20 @@ impl Agent for CliAgent {
             };
             self.learn_version(&ready);
             let id = TurnId::new();
-            let control = Control::under(self.host.shutdown_token());
+            let (control, says) = Control::under(self.host.shutdown_token());
             let (sender, events) = mpsc::channel(EVENTS_AHEAD);
             let outbox = Outbox::new(id.clone(), sender);
             self.host.running().add(&id, self.spec.name, ready.request.open.memo(), &control);
-            let task = ready.run(id.clone(), outbox, control.clone(), transcript);
-            self.host.tasks().spawn(task);
+            let turn = InFlight {
+                id: id.clone(),
+                started: Instant::now(),
+                outbox,
+                control: control.clone(),
+                says,
+                transcript,
+                session: Session::default(),
+            };
+            self.host.tasks().spawn(ready.run(turn));
             Ok(Turn::new(id, events, control))
         })
     }

@@ -9,17 +9,24 @@
 //! does not go by its stop plan is killed with its whole tree, so the loop
 //! always ends.
 
+pub(crate) mod stopper;
+pub(crate) mod timers;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until};
 
+use self::{
+    stopper::{Progress, Stopper},
+    timers::Timers,
+};
 use crate::{
-    agent::{Action, Dialect, Exit, Input, ONLY_TURN, StopStep, TimerKey, TurnEnd},
-    event::{EventBody, Status, Stream},
+    agent::{Action, Dialect, Exit, Input, ONLY_TURN, StopStep, TurnEnd},
+    event::{EventBody, Status},
     outbox::Outbox,
     proc::{Proc, ProcEvent},
-    transcript::Transcript,
+    transcript::{Said, Transcript},
     turn::Control,
     verdict::{Evidence, Reason},
 };
@@ -28,8 +35,6 @@ use crate::{
 const GRACE_AFTER_END: Duration = Duration::from_secs(2);
 /// How long a dialect may take to end a cancelled turn by its own means.
 const GRACE_AFTER_CANCEL: Duration = Duration::from_secs(2);
-/// How long a killed tree may take to go. The keeper gives up before that.
-const GRACE_AFTER_KILL: Duration = Duration::from_secs(10);
 
 /// The time limits of a turn.
 #[derive(Clone, Copy, Debug)]
@@ -39,11 +44,28 @@ pub(crate) struct Limits {
     pub(crate) idle: Duration,
 }
 
+impl Limits {
+    /// Returns when the turn has lasted too long, or has been silent too long.
+    pub(crate) fn alarm(&self, heard_at: Instant) -> Instant {
+        let silent_until = heard_at.checked_add(self.idle);
+        silent_until.map_or(self.deadline, |at| at.min(self.deadline))
+    }
+
+    /// Says which of the two it was.
+    pub(crate) fn exceeded(&self, now: Instant) -> String {
+        if now >= self.deadline {
+            format!("no answer within {:?}", self.timeout)
+        } else {
+            format!("the agent printed nothing for {:?}", self.idle)
+        }
+    }
+}
+
 /// One process, one dialect, one turn, until all of it has ended.
 pub(crate) struct Drive<'a> {
     pub(crate) proc: Proc,
     pub(crate) dialect: Box<dyn Dialect>,
-    pub(crate) stop_plan: &'a [StopStep],
+    pub(crate) stop_plan: &'static [StopStep],
     pub(crate) outbox: &'a mut Outbox,
     pub(crate) control: &'a Control,
     pub(crate) limits: Limits,
@@ -56,26 +78,12 @@ pub(crate) struct Drive<'a> {
 struct State {
     evidence: Evidence,
     actions: Vec<Action>,
-    stopping: Stopping,
-    killed: bool,
-    /// What the dialect wants to be reminded of.
-    timers: Vec<(Instant, TimerKey)>,
+    stopper: Stopper,
+    timers: Timers,
     /// When the agent was last paused or unpaused by its reader.
     reader_caught_up_at: Instant,
     /// The agent's id for the session, which a command in a prompt can change.
     session: Option<String>,
-}
-
-#[derive(Clone, Copy)]
-enum Stopping {
-    /// Nobody wants it to end.
-    No,
-    /// It should end by itself until then.
-    Expected(Instant),
-    /// The plan's step of this number was made, and waits until then.
-    Step(usize, Instant),
-    /// Its tree was killed and must be gone by then.
-    Killed(Instant),
 }
 
 impl Drive<'_> {
@@ -84,9 +92,8 @@ impl Drive<'_> {
         let mut state = State {
             evidence: Evidence::default(),
             actions: Vec::new(),
-            stopping: Stopping::No,
-            killed: false,
-            timers: Vec::new(),
+            stopper: Stopper::new(self.stop_plan),
+            timers: Timers::default(),
             reader_caught_up_at: Instant::now(),
             session: None,
         };
@@ -95,10 +102,11 @@ impl Drive<'_> {
             let running = state.evidence.reason.is_none() && state.evidence.end.is_none();
             // A process that is to end is read on even if the reader is behind;
             // else a reader that has stopped could hide how it ended.
-            let may_read = !self.outbox.is_behind() || !matches!(state.stopping, Stopping::No);
+            let may_read = !self.outbox.is_behind() || state.stopper.is_going();
+            let killed = state.stopper.is_killed();
             tokio::select! {
                 biased;
-                () = self.control.kill.cancelled(), if !state.killed => self.kill_now(&mut state),
+                () = self.control.kill.cancelled(), if !killed => self.kill_now(&mut state),
                 () = self.control.cancel.cancelled(), if running => {
                     self.give_up(&mut state, Reason::Cancelled);
                 }
@@ -115,9 +123,11 @@ impl Drive<'_> {
     fn took(&mut self, state: &mut State, event: ProcEvent) {
         match event {
             ProcEvent::Line { from, bytes, cut } => {
-                self.write_down(from, &bytes);
+                Transcript::note(&mut self.transcript, Said::by(from), &bytes, self.outbox);
                 self.step(state, Input::Line { from, bytes: &bytes, cut });
             }
+            // Its prompt was all that it had to read.
+            ProcEvent::StdinClosed => {}
             ProcEvent::Exited { code, signal } => {
                 let stderr = String::from_utf8_lossy(self.proc.stderr_head()).into_owned();
                 let exit = Exit { code, signal, stderr };
@@ -152,10 +162,14 @@ impl Drive<'_> {
                     }
                 }
                 Action::Stop => self.begin_stop(state),
-                Action::Arm { timer, after } => {
-                    state.timers.retain(|(_, armed)| *armed != timer);
-                    state.timers.extend(Instant::now().checked_add(after).map(|at| (at, timer)));
-                }
+                Action::Arm { timer, after } => state.timers.arm(timer, after),
+                // A process of one turn has nothing more to read, and its session is no lease.
+                Action::Write(_)
+                | Action::Ready
+                | Action::OpenFailed { .. }
+                | Action::Unasked { .. }
+                | Action::Ask { .. }
+                | Action::Withdraw { .. } => {}
             }
         }
         state.actions = actions;
@@ -164,42 +178,28 @@ impl Drive<'_> {
     fn ended(&mut self, state: &mut State, end: TurnEnd) {
         state.evidence.end = Some(end);
         self.outbox.limit();
-        if matches!(state.stopping, Stopping::No) {
-            state.stopping = Stopping::Expected(Instant::now() + GRACE_AFTER_END);
+        if !state.stopper.is_going() {
+            state.stopper.expect(GRACE_AFTER_END);
         }
     }
 
     fn give_up(&mut self, state: &mut State, reason: Reason) {
         state.evidence.reason = Some(reason);
         self.outbox.limit();
-        state.stopping = Stopping::Expected(Instant::now() + GRACE_AFTER_CANCEL);
+        state.stopper.expect(GRACE_AFTER_CANCEL);
         self.step(state, Input::Cancel { turn: ONLY_TURN });
     }
 
     fn begin_stop(&mut self, state: &mut State) {
-        match state.stopping {
-            Stopping::No | Stopping::Expected(_) => self.stop_step(state, 0),
-            Stopping::Step(..) | Stopping::Killed(_) => {}
-        }
+        Self::note_stop(state);
+        state.stopper.begin(&mut self.proc);
     }
 
-    fn stop_step(&mut self, state: &mut State, number: usize) {
+    /// Notes that an exit from here on is our doing, if the agent has had its last word.
+    fn note_stop(state: &mut State) {
         if state.evidence.reason.is_none() && state.evidence.end.is_some() {
             state.evidence.stopped_after_end = true;
         }
-        match self.stop_plan.get(number) {
-            Some(StopStep::Signal { signal, wait }) => {
-                self.proc.signal(*signal);
-                state.stopping = Stopping::Step(number, Instant::now() + *wait);
-            }
-            None => self.kill_tree(state),
-        }
-    }
-
-    fn kill_tree(&mut self, state: &mut State) {
-        self.proc.kill();
-        state.killed = true;
-        state.stopping = Stopping::Killed(Instant::now() + GRACE_AFTER_KILL);
     }
 
     fn kill_now(&mut self, state: &mut State) {
@@ -208,71 +208,44 @@ impl Drive<'_> {
         } else {
             state.evidence.stopped_after_end = true;
         }
-        self.kill_tree(state);
+        state.stopper.kill(&mut self.proc);
     }
 
     /// Returns the next moment at which something is due.
     fn alarm(&self, state: &State) -> Instant {
         let own = self.own_alarm(state);
-        state.timers.iter().map(|(at, _)| *at).min().map_or(own, |timer| timer.min(own))
+        state.timers.due().map_or(own, |timer| timer.min(own))
     }
 
     /// Returns the next moment at which the driver itself has something to do.
     fn own_alarm(&self, state: &State) -> Instant {
-        match state.stopping {
-            Stopping::Expected(at) | Stopping::Step(_, at) | Stopping::Killed(at) => at,
-            // A paused agent cannot print, so its silence does not count.
-            Stopping::No if self.outbox.is_behind() => self.limits.deadline,
-            Stopping::No => {
-                let last_byte = self.proc.last_byte_at().max(state.reader_caught_up_at);
-                let silent_until = last_byte.checked_add(self.limits.idle);
-                silent_until.map_or(self.limits.deadline, |at| at.min(self.limits.deadline))
-            }
+        if let Some(at) = state.stopper.due() {
+            return at;
         }
+        // A paused agent cannot print, so its silence does not count.
+        if self.outbox.is_behind() {
+            return self.limits.deadline;
+        }
+        let last_byte = self.proc.last_byte_at().max(state.reader_caught_up_at);
+        self.limits.alarm(last_byte)
     }
 
     fn alarm_rang(&mut self, state: &mut State) {
         let now = Instant::now();
-        if let Some(rang) = state.timers.iter().position(|(at, _)| *at <= now) {
-            let (_, timer) = state.timers.swap_remove(rang);
+        if let Some(timer) = state.timers.take(now) {
             self.step(state, Input::Timer(timer));
         }
         if now < self.own_alarm(state) {
             return;
         }
-        match state.stopping {
-            Stopping::No => {
-                let message = if now >= self.limits.deadline {
-                    format!("no answer within {:?}", self.limits.timeout)
-                } else {
-                    format!("the agent printed nothing for {:?}", self.limits.idle)
-                };
-                self.give_up(state, Reason::TimedOut(message));
-            }
-            Stopping::Expected(_) => self.stop_step(state, 0),
-            Stopping::Step(number, _) => self.stop_step(state, number + 1),
-            Stopping::Killed(_) => {
-                // The keeper itself is gone or stuck; its exit will never be seen.
-                let exit = Exit { code: None, signal: Some(libc::SIGKILL), stderr: String::new() };
-                self.step(state, Input::Exited(&exit));
-                state.evidence.exit = Some(exit);
-            }
+        if !state.stopper.is_going() {
+            return self.give_up(state, Reason::TimedOut(self.limits.exceeded(now)));
         }
-    }
-
-    fn write_down(&mut self, from: Stream, bytes: &[u8]) {
-        let Some(transcript) = &mut self.transcript else {
-            return;
-        };
-        let line = String::from_utf8_lossy(bytes).into_owned();
-        let name = match from {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
-        };
-        if !transcript.write(name, &line.into()) {
-            let text = "the transcript could not be written; it ends here".to_owned();
-            self.outbox.push(None, EventBody::Status(Status::Warning { text }));
-            self.transcript = None;
+        Self::note_stop(state);
+        if state.stopper.advance(&mut self.proc) == Progress::Lost {
+            let exit = Exit { code: None, signal: Some(libc::SIGKILL), stderr: String::new() };
+            self.step(state, Input::Exited(&exit));
+            state.evidence.exit = Some(exit);
         }
     }
 }

@@ -17,7 +17,12 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::{agent::AgentName, failure::Failure, memo::Memo};
+use crate::{
+    agent::AgentName,
+    failure::Failure,
+    memo::Memo,
+    permission::{DecidedBy, Decision, Permission},
+};
 
 /// The id of one prompt and its answer: `trn_` and a UUIDv7.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +102,8 @@ pub enum EventBody {
     },
     /// A tool call came back.
     ToolResult(ToolResult),
+    /// The agent waits for somebody's decision.
+    Permission(Permission),
     /// What the turn used so far.
     Usage(Usage),
     /// Why the turn failed. At most one, just before `Complete`.
@@ -124,6 +131,7 @@ impl EventBody {
             Self::Thinking { .. } => "thinking",
             Self::ToolUse { .. } => "tool_use",
             Self::ToolResult(_) => "tool_result",
+            Self::Permission(_) => "permission",
             Self::Usage(_) => "usage",
             Self::Error(_) => "error",
             Self::Unknown { .. } => "unknown",
@@ -164,6 +172,8 @@ pub struct Started {
 pub enum Mode {
     /// One process, one turn.
     OneShot,
+    /// A process that is kept for further turns.
+    Warm,
 }
 
 /// Who began a turn.
@@ -173,6 +183,8 @@ pub enum Mode {
 pub enum Trigger {
     /// A prompt of ours.
     Prompt,
+    /// The agent itself, for instance because its work in the background ended.
+    Agent,
 }
 
 /// What a tool gave back.
@@ -237,6 +249,20 @@ pub enum Status {
         /// Why.
         text: String,
     },
+    /// A permission request was decided.
+    PermissionResolved {
+        /// The request's id.
+        request: String,
+        /// How.
+        decision: Decision,
+        /// By whom.
+        by: DecidedBy,
+    },
+    /// The running turn took a further text into account.
+    Steered {
+        /// The text.
+        text: String,
+    },
     /// The agent made its history shorter.
     Compacted {
         /// In the agent's words.
@@ -254,6 +280,8 @@ impl Status {
             Self::Warning { text } => ("warning", text),
             Self::Retracted { .. } => ("retracted", "streamed text withdrawn"),
             Self::Queued { text } => ("queued", text),
+            Self::PermissionResolved { decision, .. } => ("permission_resolved", decision.code()),
+            Self::Steered { text } => ("steered", text),
             Self::Compacted { text } => ("compacted", text),
         }
     }
@@ -417,6 +445,7 @@ impl Serialize for Event {
                 map.serialize_entry("title", title)?;
             }
             EventBody::ToolResult(result) => spread(&mut map, result)?,
+            EventBody::Permission(permission) => spread(&mut map, permission)?,
             EventBody::Usage(usage) => spread(&mut map, usage)?,
             EventBody::Error(failure) => spread(&mut map, failure)?,
             EventBody::Unknown { stream, text } => {
@@ -442,7 +471,15 @@ fn status_entries<M: SerializeMap>(status: &Status, map: &mut M) -> Result<(), M
             map.serialize_entry("delay_ms", delay_ms)
         }
         Status::Retracted { block } => map.serialize_entry("block", block),
-        Status::Warning { .. } | Status::Queued { .. } | Status::Compacted { .. } => Ok(()),
+        Status::PermissionResolved { request, decision, by } => {
+            map.serialize_entry("request", request)?;
+            map.serialize_entry("decision", decision)?;
+            map.serialize_entry("by", by)
+        }
+        Status::Warning { .. }
+        | Status::Queued { .. }
+        | Status::Steered { .. }
+        | Status::Compacted { .. } => Ok(()),
     }
 }
 

@@ -5,13 +5,19 @@ use std::{
     fmt, fs, io,
     os::unix::fs::DirBuilderExt,
     path::{self, Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{environment::Variables, memo::MemoStore, run_dir, running::Running};
+use crate::{
+    environment::Variables,
+    memo::MemoStore,
+    run_dir,
+    running::Running,
+    warm::pool::{Pool, PoolLimits, PoolStats},
+};
 
 /// The surroundings in which agents run. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -25,6 +31,7 @@ struct Shared {
     tasks: TaskTracker,
     running: Running,
     shutdown: CancellationToken,
+    pool: OnceLock<Pool>,
 }
 
 /// What a [`Host`] is made from.
@@ -36,6 +43,8 @@ pub struct HostConfig {
     pub data_dir: PathBuf,
     /// Where the turns' private folders are made.
     pub run_root: PathBuf,
+    /// What processes that are kept between turns may cost.
+    pub pool: PoolLimits,
 }
 
 impl fmt::Debug for HostConfig {
@@ -73,7 +82,7 @@ impl HostConfig {
         // A child has another working directory, to which a relative path would lead.
         let data_dir = path::absolute(&data_dir).unwrap_or(data_dir);
         let run_root = path::absolute(&run_root).unwrap_or(run_root);
-        Self { environment, data_dir, run_root }
+        Self { environment, data_dir, run_root, pool: PoolLimits::default() }
     }
 }
 
@@ -89,6 +98,7 @@ impl Host {
                 tasks: TaskTracker::new(),
                 running: Running::default(),
                 shutdown: CancellationToken::new(),
+                pool: OnceLock::new(),
             }),
         }
     }
@@ -131,6 +141,27 @@ impl Host {
         self.shared.shutdown.cancel();
         self.shared.tasks.close();
         tokio::time::timeout(limit, self.shared.tasks.wait()).await.is_ok()
+    }
+
+    /// Returns what happened to the processes that are kept between turns.
+    pub async fn pool_stats(&self) -> PoolStats {
+        match self.pool_if_any() {
+            Some(pool) => pool.stats().await,
+            None => PoolStats::default(),
+        }
+    }
+
+    /// Returns the kept processes; their task starts with the first call.
+    pub(crate) fn pool(&self) -> &Pool {
+        self.shared.pool.get_or_init(|| Pool::start(self))
+    }
+
+    pub(crate) fn pool_if_any(&self) -> Option<&Pool> {
+        self.shared.pool.get()
+    }
+
+    pub(crate) fn pool_limits(&self) -> PoolLimits {
+        self.shared.config.pool
     }
 
     pub(crate) fn tasks(&self) -> &TaskTracker {

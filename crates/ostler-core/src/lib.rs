@@ -50,6 +50,7 @@
 
 pub mod event;
 pub mod failure;
+pub mod permission;
 pub mod request;
 
 pub mod agent;
@@ -70,11 +71,13 @@ pub mod host;
 mod lock;
 mod one_shot;
 mod outbox;
+mod prepared;
 pub mod registry;
 mod running;
 mod transcript;
 pub mod turn;
 mod verdict;
+mod warm;
 
 pub use cli_agent::CliAgent;
 pub use event::{Event, EventBody, TurnReport};
@@ -82,3 +85,4 @@ pub use host::{Host, HostConfig};
 pub use memo::Memo;
 pub use request::TurnRequest;
 pub use turn::Turn;
+pub use warm::pool::{PoolLimits, PoolStats};

@@ -40,6 +40,9 @@ pub struct Memo {
     /// The CLI's version at the last turn, where the CLI tells it.
     #[serde(default)]
     pub version: Option<String>,
+    /// The file in which the agent keeps it, where the agent tells.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
     /// What the session had used after the last turn, as the agent counts.
     #[serde(default)]
     pub totals: Option<Totals>,
@@ -63,6 +66,7 @@ impl Memo {
             updated_at: None,
             model: None,
             version: None,
+            file: None,
             totals: None,
             system_sent: false,
             system_hash: None,

@@ -1,133 +1,25 @@
-//! One turn with a process of its own, from the session's lock to `complete`.
-//!
-//! Everything that can still go wrong from here on becomes the end of the turn:
-//! a caller that got a turn always gets its `complete`.
+//! A turn with a process of its own.
 
-use std::{
-    ffi::{OsStr, OsString},
-    fs,
-    io::{self, Write as _},
-    path::{Path, PathBuf},
-    time::Duration,
-};
-
-use jiff::Timestamp;
-use tokio::time::{Instant, timeout_at};
+use std::ffi::OsString;
 
 use crate::{
-    agent::{AgentName, AgentSpec, CommandLine, Exit, Launch, LaunchError, Stdout, TurnEnd, sniff},
-    binary,
-    driver::{Drive, Limits},
-    environment::ChildEnvironment,
-    event::{EventBody, Mode, Started, Status, Trigger, TurnId, TurnReport},
-    failure::{Failure, FailureKind, chain},
-    host::{Host, create_private_dir},
-    identity,
-    lock::SessionLock,
-    memo::{self, Memo},
-    outbox::Outbox,
+    agent::{Stdout, sniff},
+    driver::Drive,
+    event::{EventBody, Status, Trigger},
+    failure::chain,
+    prepared::{InFlight, Prepared, not_started},
     proc::{self, Spawn},
-    request::{Identity, MemoKeeping, Open, ProjectSettings, TurnRequest},
     run_dir::RunDir,
-    transcript::Transcript,
-    turn::Control,
-    verdict::{Evidence, Reason, verdict},
+    verdict::{Evidence, Reason},
 };
 
-/// The longest answer that is kept whole.
-const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
-
-/// A request that can be run: all that is known before the first side effect.
-pub(crate) struct OneShot {
-    pub(crate) spec: &'static AgentSpec,
-    pub(crate) host: Host,
-    pub(crate) program: PathBuf,
-    pub(crate) version: Option<String>,
-    pub(crate) request: TurnRequest,
-}
-
-/// What is known of the session while the turn runs.
-struct Session {
-    memo: Option<Memo>,
-    lock: Option<SessionLock>,
-}
-
-impl OneShot {
-    /// Makes the command line for a run folder.
-    pub(crate) fn line(&self, run_dir: &Path) -> Result<CommandLine, LaunchError> {
-        let prompt = self.prompt();
-        (self.spec.launch)(&self.launch(&prompt, run_dir))
-    }
-
-    /// Returns the program that the command line names, else the agent's own.
-    pub(crate) fn program_of(&self, line: &CommandLine) -> PathBuf {
-        let Some(named) = line.program.as_deref().map(Path::new) else {
-            return self.program.clone();
-        };
-        let path = self.host.environment().get(OsStr::new("PATH"));
-        let is_bare = named.components().count() == 1 && !named.is_absolute();
-        let found = if is_bare { binary::search(named, path.map(AsRef::as_ref)) } else { None };
-        found.unwrap_or_else(|| named.to_owned())
-    }
-
-    /// Returns the whole environment of the process.
-    pub(crate) fn environment(
-        &self,
-        line: &CommandLine,
-        run_dir: &Path,
-        mark: &str,
-    ) -> Vec<(OsString, OsString)> {
-        let environment = ChildEnvironment {
-            inherited: self.host.environment(),
-            spec: self.spec,
-            home: self.request.options.home.as_deref(),
-            run_dir,
-            mark,
-            line: &line.env,
-            named: &self.request.options.env,
-        };
-        environment.build()
-    }
-
-    /// Runs the turn to its end, whatever happens, and says so exactly once.
-    pub(crate) async fn run(
-        mut self,
-        id: TurnId,
-        mut outbox: Outbox,
-        control: Control,
-        transcript: Option<Transcript>,
-    ) {
-        let started = Instant::now();
-        let mut session = Session { memo: None, lock: None };
-        let attempt =
-            self.attempt(started, &id, &mut outbox, &control, transcript, &mut session).await;
-        let mut evidence = attempt
-            .unwrap_or_else(|reason| Evidence { reason: Some(reason), ..Evidence::default() });
-        let exit_code = evidence.exit.as_ref().map(Exit::number);
-        let end = verdict(self.spec.title, &mut evidence);
-        let report = self.report(started, exit_code, end, session.memo.take());
-        self.keep(report.memo.as_ref(), &mut outbox);
-        self.host.running().remove(&id);
-        // The session is free before anybody can learn that the turn is over.
-        drop(session);
-        if let Some(failure) = &report.error {
-            outbox.push(None, EventBody::Error(failure.clone()));
-        }
-        outbox.push(None, EventBody::Complete(Box::new(report)));
-        outbox.deliver().await;
-    }
-
-    async fn attempt(
-        &mut self,
-        started: Instant,
-        id: &TurnId,
-        outbox: &mut Outbox,
-        control: &Control,
-        mut transcript: Option<Transcript>,
-        session: &mut Session,
-    ) -> Result<Evidence, Reason> {
-        let deadline = started.checked_add(self.request.timeout).unwrap_or(started);
-        session.lock = self.lock_session(outbox, control, deadline).await?;
+impl Prepared {
+    /// Starts a process for the turn and follows it until it is gone.
+    pub(crate) async fn run_once(&mut self, turn: &mut InFlight) -> Result<Evidence, Reason> {
+        let limits = self.limits(turn.started);
+        self.release_warm().await;
+        turn.session.lock =
+            self.lock_session(&mut turn.outbox, &turn.control, limits.deadline).await?;
         self.recall()?;
         let run_dir = RunDir::create(self.host.run_root()).map_err(|error| {
             let root = self.host.run_root().display();
@@ -137,9 +29,9 @@ impl OneShot {
         let launch = self.launch(&prompt, run_dir.path());
         let line = (self.spec.launch)(&launch).map_err(|error| not_started(error.to_string()))?;
         self.write_files(&line).map_err(not_started)?;
-        let environment = self.environment(&line, run_dir.path(), id.as_str());
+        let environment = self.environment(&line, run_dir.path(), turn.id.as_str());
         let program = self.program_of(&line);
-        if let Some(transcript) = &mut transcript {
+        if let Some(transcript) = &mut turn.transcript {
             let argv: Vec<_> = std::iter::once(program.as_os_str())
                 .chain(line.args.iter().map(OsString::as_os_str))
                 .map(|word| word.to_string_lossy())
@@ -159,285 +51,26 @@ impl OneShot {
             stdout: stdout.as_deref(),
         })
         .map_err(|error| not_started(chain(&error)))?;
-        outbox.push(None, EventBody::Started(self.started()));
-        for text in line.warnings.into_iter().chain(self.unread_project_files()) {
-            outbox.push(None, EventBody::Status(Status::Warning { text }));
+        turn.outbox.push(None, EventBody::Started(self.started(Trigger::Prompt)));
+        for text in line.warnings.into_iter().chain(self.notes()) {
+            turn.outbox.push(None, EventBody::Status(Status::Warning { text }));
         }
         let drive = Drive {
             proc,
             dialect: sniff::dialect(self.spec, &launch),
             stop_plan: self.spec.stop,
-            outbox,
-            control,
-            limits: Limits {
-                deadline,
-                timeout: self.request.timeout,
-                idle: self.request.idle_timeout,
-            },
-            transcript,
+            outbox: &mut turn.outbox,
+            control: &turn.control,
+            limits,
+            transcript: turn.transcript.take(),
             opened: &mut |session_id| {
-                self.host.running().opened(id, session_id);
-                self.session_opened(session_id, session);
+                self.host.running().opened(&turn.id, session_id);
+                self.session_opened(session_id, &mut turn.session);
             },
         };
         let evidence = drive.run().await;
         // Removing a folder that a CLI filled can take a while; the turn is over before.
         self.host.tasks().spawn_blocking(move || drop(run_dir));
         Ok(evidence)
-    }
-
-    fn launch<'a>(&'a self, prompt: &'a str, run_dir: &'a Path) -> Launch<'a> {
-        let memo = self.request.open.memo();
-        Launch {
-            mode: Mode::OneShot,
-            options: &self.request.options,
-            open: &self.request.open,
-            prompt,
-            version: self.version.as_deref().or(memo.and_then(|memo| memo.version.as_deref())),
-            run_dir,
-        }
-    }
-
-    /// Returns the prompt with the identity text, where one is due.
-    fn prompt(&self) -> String {
-        let TurnRequest { prompt, open, options, .. } = &self.request;
-        identity::apply(self.spec.identity, &options.identity, open.memo(), prompt)
-    }
-
-    /// Reads the session's memo again: the turn that had the session before may
-    /// have written it after this request was made.
-    fn recall(&mut self) -> Result<(), Reason> {
-        let Open::Resume(memo) = &mut self.request.open else { return Ok(()) };
-        if self.request.memos == MemoKeeping::DataFolder {
-            let newest = self.host.memos().load(self.spec.name, &memo.id).map_err(|error| {
-                Reason::NotStarted(Failure::new(FailureKind::Internal, chain(&error)))
-            })?;
-            if let Some(newest) = newest {
-                **memo = newest;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the session's memo, before anybody else can use the session.
-    fn keep(&self, memo: Option<&Memo>, outbox: &mut Outbox) {
-        if self.request.memos == MemoKeeping::DataFolder
-            && let Some(memo) = memo
-            && let Err(error) = self.host.memos().save(memo)
-        {
-            let text = chain(&error);
-            outbox.push(None, EventBody::Status(Status::Warning { text }));
-        }
-    }
-
-    /// Waits for the session to be free. A new one cannot be in use.
-    async fn lock_session(
-        &self,
-        outbox: &mut Outbox,
-        control: &Control,
-        deadline: Instant,
-    ) -> Result<Option<SessionLock>, Reason> {
-        let Some(memo) = self.request.open.memo() else {
-            return Ok(None);
-        };
-        let path = self.host.memos().path(self.spec.name, &memo.id, "lock");
-        let fail = |error: io::Error| {
-            let text = format!("could not lock session {} by {}: {error}", memo.id, path.display());
-            Reason::NotStarted(Failure::new(FailureKind::Internal, text))
-        };
-        if let Some(lock) = SessionLock::try_take(&path).map_err(fail)? {
-            return Ok(Some(lock));
-        }
-        let text = "another turn of this session is running; waiting for its end".to_owned();
-        outbox.push(None, EventBody::Status(Status::Queued { text }));
-        let waiting = timeout_at(deadline, SessionLock::take(path.clone()));
-        tokio::select! {
-            biased;
-            () = control.cancel.cancelled() => Err(Reason::Cancelled),
-            () = control.kill.cancelled() => Err(Reason::Cancelled),
-            lock = waiting => match lock {
-                Ok(lock) => lock.map(Some).map_err(fail),
-                Err(_) => Err(Reason::NotStarted(Failure::new(
-                    FailureKind::SessionBusy,
-                    format!("session {} was in use for {:?}", memo.id, self.request.timeout),
-                ))),
-            },
-        }
-    }
-
-    /// Tells which settings of the directory are not obeyed, because nobody
-    /// trusted it, or are, because the literal command line cannot prevent it.
-    fn unread_project_files(&self) -> Option<String> {
-        let options = &self.request.options;
-        if options.project_settings == ProjectSettings::Trusted {
-            return None;
-        }
-        let files = self.spec.project_files.iter();
-        let there: Vec<_> = files.filter(|file| options.cwd.join(file).exists()).copied().collect();
-        if there.is_empty() {
-            return None;
-        }
-        let there = there.join(", ");
-        Some(if options.is_literal() {
-            format!(
-                "obeyed, although the directory is not trusted: {there}; the literal command line cannot prevent it"
-            )
-        } else {
-            format!("not read, because the directory is not trusted: {there}")
-        })
-    }
-
-    fn write_files(&self, line: &CommandLine) -> Result<(), String> {
-        if let Some(home) = &self.request.options.home {
-            create_private_dir(home)
-                .map_err(|error| format!("could not make the home {}: {error}", home.display()))?;
-        }
-        if let Some(home) = &self.request.options.home {
-            for (path, content) in &line.home_files {
-                let path = home.join(path);
-                write_once(&path, content)
-                    .map_err(|error| format!("could not write {}: {error}", path.display()))?;
-            }
-        }
-        for (path, content) in &line.files {
-            fs::write(path, content)
-                .map_err(|error| format!("could not write {}: {error}", path.display()))?;
-        }
-        Ok(())
-    }
-
-    fn started(&self) -> Started {
-        let memo = self.request.open.memo();
-        Started {
-            agent: AgentName::new(self.spec.name),
-            version: self.version.clone(),
-            mode: Mode::OneShot,
-            session_id: memo.map(|memo| memo.id.clone()),
-            model: self.request.options.model.clone(),
-            cwd: self.request.options.cwd.clone(),
-            resumed: memo.is_some(),
-            attempt: self.request.attempt,
-            trigger: Trigger::Prompt,
-        }
-    }
-
-    /// Notes the agent's id, and takes the lock of a session that has just come to be.
-    fn session_opened(&self, id: &str, session: &mut Session) {
-        let known = self.request.open.memo().filter(|memo| memo.id == id);
-        let mut memo = known.cloned().unwrap_or_else(|| Memo::of_id(self.spec.name, id));
-        memo.created_at = memo.created_at.or_else(|| Some(Timestamp::now()));
-        // Some agents find a session only where it began.
-        memo.cwd.get_or_insert_with(|| self.request.options.cwd.clone());
-        memo.home.clone_from(&self.request.options.home);
-        if known.is_none() {
-            memo.system_hash = self.request.options.system_prompt.as_deref().map(memo::hash);
-        }
-        session.memo = Some(memo);
-        if known.is_none() {
-            let path = self.host.memos().path(self.spec.name, id, "lock");
-            // Without the lock the turn still runs; only a second user would not be told to wait.
-            session.lock = SessionLock::try_take(&path).ok().flatten();
-        }
-    }
-
-    fn report(
-        &self,
-        started: Instant,
-        exit_code: Option<i32>,
-        end: TurnEnd,
-        memo: Option<Memo>,
-    ) -> TurnReport {
-        let (response_text, truncated) = match &end.failure {
-            Some(failure) => (Some(failure.response_text().to_owned()), false),
-            None => cap(end.text),
-        };
-        let memo = memo.map(|mut memo| {
-            memo.updated_at = Some(Timestamp::now());
-            memo.model = end.model.clone().or(memo.model);
-            // A turn that ended without them may have used something all the
-            // same, so that the next difference would be too large: unknown.
-            memo.totals = end.totals;
-            memo.system_sent |= self.request.options.system_prompt.is_some()
-                || self.request.options.identity != Identity::Off;
-            if let Some(version) = end.meta.get("version").and_then(serde_json::Value::as_str) {
-                memo.version = Some(version.to_owned());
-            }
-            memo
-        });
-        TurnReport {
-            agent: AgentName::new(self.spec.name),
-            session_id: memo.as_ref().map(|memo| memo.id.clone()),
-            response_text,
-            error: end.failure,
-            exit_code,
-            duration_ms: millis(started.elapsed()),
-            model: end.model,
-            stop_reason: end.stop_reason,
-            mode: Mode::OneShot,
-            usage: end.usage,
-            truncated,
-            memo,
-            meta: end.meta,
-        }
-    }
-}
-
-fn not_started(message: String) -> Reason {
-    Reason::NotStarted(Failure::new(FailureKind::SpawnFailed, message))
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Writes a file unless it is there. Another turn sees all of it or nothing.
-fn write_once(path: &Path, content: &[u8]) -> io::Result<()> {
-    if path.exists() {
-        return Ok(());
-    }
-    let folder = path.parent().unwrap_or(path);
-    create_private_dir(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(content)?;
-    match file.persist_noclobber(path) {
-        Err(refused) if refused.error.kind() != io::ErrorKind::AlreadyExists => Err(refused.error),
-        _ => Ok(()),
-    }
-}
-
-/// Cuts a very long answer at a character.
-fn cap(text: Option<String>) -> (Option<String>, bool) {
-    match text {
-        Some(mut text) if text.len() > MAX_RESPONSE_BYTES => {
-            text.truncate(text.floor_char_boundary(MAX_RESPONSE_BYTES));
-            (Some(text), true)
-        }
-        text => (text, false),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_of_a_home_is_written_once_and_never_over_somebody_elses() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join(".agent/settings.json");
-        write_once(&path, b"ours").unwrap();
-        write_once(&path, b"other").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"ours");
-        let names = fs::read_dir(path.parent().unwrap()).unwrap();
-        assert_eq!(names.count(), 1, "nothing temporary is left");
-    }
-
-    #[test]
-    fn a_very_long_answer_is_cut_at_a_character_and_says_so() {
-        let long = "é".repeat(MAX_RESPONSE_BYTES / 2 + 1);
-        let (text, truncated) = cap(Some(format!("x{long}")));
-        assert_eq!(text.map(|text| text.len()), Some(MAX_RESPONSE_BYTES - 1));
-        assert!(truncated);
-        assert_eq!(cap(Some("short".into())), (Some("short".into()), false));
-        assert_eq!(cap(None), (None, false));
     }
 }

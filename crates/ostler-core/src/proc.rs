@@ -14,6 +14,7 @@
 
 mod error;
 mod image;
+mod memory;
 mod tail;
 
 #[cfg(target_os = "linux")]
@@ -48,6 +49,7 @@ use tokio::{
 };
 
 pub use self::error::SpawnError;
+pub(crate) use self::memory::resident_below;
 use self::{image::Image, tail::Tail, tree::Tree};
 use crate::{
     agent::{Signal, Stdin},
@@ -97,6 +99,8 @@ pub enum ProcEvent {
         /// Whether the line was too long to keep.
         cut: bool,
     },
+    /// It does not read its standard input any more, though it should. Said once.
+    StdinClosed,
     /// It is gone with everything it started, and its output has been read.
     Exited {
         /// The exit code, unless a signal ended it.
@@ -113,6 +117,8 @@ pub struct Proc {
     child: Child,
     pid: u32,
     stdin: Option<Feed>,
+    /// Input that was to stay open was closed by the process, and nobody was told yet.
+    stdin_lost: Option<Lost>,
     stdout: Output<Source>,
     stderr: Output<ChildStderr>,
     end: Option<End>,
@@ -161,7 +167,7 @@ fn start(spawn: &Spawn<'_>, stdin: Stdin, file: Option<(File, File)>) -> io::Res
         .current_dir(spawn.cwd)
         .stdin(match stdin {
             Stdin::Null => Stdio::null(),
-            Stdin::Bytes(_) => Stdio::piped(),
+            Stdin::Bytes(_) | Stdin::Open => Stdio::piped(),
         })
         .stderr(Stdio::piped());
     let tail = match file {
@@ -178,6 +184,7 @@ fn start(spawn: &Spawn<'_>, stdin: Stdin, file: Option<(File, File)>) -> io::Res
     Ok(Proc {
         pid: child.id().unwrap_or(0),
         stdin: Feed::new(child.stdin.take(), stdin),
+        stdin_lost: None,
         stdout: Output::new(tail.or(child.stdout.take().map(Source::Pipe))),
         stderr: Output::new(child.stderr.take()),
         tree: Some(tree),
@@ -200,6 +207,9 @@ impl Proc {
                 let from = Stream::Stderr;
                 return ProcEvent::Line { from, bytes, cut };
             }
+            if self.stdin_lost.take() == Some(Lost) {
+                return ProcEvent::StdinClosed;
+            }
             match &self.end {
                 None => self.live().await,
                 Some(end) if self.stdout.pipe.is_none() && self.stderr.pipe.is_none() => {
@@ -209,6 +219,28 @@ impl Proc {
                 Some(_) => self.drain().await,
             }
         }
+    }
+
+    /// Queues bytes for a standard input that was left open; they are written
+    /// by [`Self::next`] and [`Self::flush`].
+    pub fn write(&mut self, bytes: &[u8]) {
+        if let Some(feed) = &mut self.stdin {
+            feed.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Closes standard input once everything queued is written.
+    pub fn close_stdin(&mut self) {
+        if let Some(feed) = &mut self.stdin {
+            feed.then = Then::Close;
+        }
+    }
+
+    /// Writes some of what is queued and reads nothing, for whoever does not
+    /// want to hear more now. Waits forever when nothing is queued. Cancel-safe.
+    pub async fn flush(&mut self) {
+        let written = Feed::write(&mut self.stdin).await;
+        self.stdin_lost = self.stdin_lost.take().or(written.err());
     }
 
     /// Sends a signal to the agent's process, not to those that it started.
@@ -246,7 +278,10 @@ impl Proc {
         let ended = tokio::select! {
             _ = self.stdout.read() => return,
             _ = self.stderr.read() => return,
-            () = Feed::write(&mut self.stdin) => return,
+            written = Feed::write(&mut self.stdin) => {
+                self.stdin_lost = self.stdin_lost.take().or(written.err());
+                return;
+            }
             ended = self.child.wait() => ended,
         };
         self.stdin = None;
@@ -387,30 +422,62 @@ struct Feed {
     pipe: ChildStdin,
     bytes: Vec<u8>,
     n_written: usize,
+    then: Then,
 }
+
+/// What happens to the pipe when everything is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Close,
+    Wait,
+}
+
+/// The process closed an input that was to stay open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Lost;
 
 impl Feed {
     fn new(pipe: Option<ChildStdin>, stdin: Stdin) -> Option<Self> {
-        match (pipe, stdin) {
-            (Some(pipe), Stdin::Bytes(bytes)) if !bytes.is_empty() => {
-                Some(Self { pipe, bytes, n_written: 0 })
-            }
-            _ => None,
-        }
+        let (bytes, then) = match stdin {
+            Stdin::Null => return None,
+            Stdin::Bytes(bytes) => (bytes, Then::Close),
+            Stdin::Open => (Vec::new(), Then::Wait),
+        };
+        let is_done = bytes.is_empty() && then == Then::Close;
+        pipe.filter(|_| !is_done).map(|pipe| Self { pipe, bytes, n_written: 0, then })
     }
 
-    /// Writes some bytes, and closes the pipe after the last. Without a feed it
-    /// waits forever. Cancel-safe, for a single write is.
-    async fn write(feed: &mut Option<Self>) {
+    /// Writes some bytes, and closes the pipe after the last, if it is to be
+    /// closed. With nothing to do it waits forever. Cancel-safe, for a single
+    /// write is.
+    async fn write(feed: &mut Option<Self>) -> Result<(), Lost> {
         let Some(open) = feed else {
             return future::pending().await;
         };
         let rest = open.bytes.get(open.n_written..).unwrap_or_default();
-        match open.pipe.write(rest).await {
-            Ok(n_written) if n_written < rest.len() => open.n_written += n_written,
-            // Everything is written, or the process does not want to read more,
-            // which is its own business.
-            Ok(_) | Err(_) => *feed = None,
+        if rest.is_empty() && open.then == Then::Wait {
+            return future::pending().await;
         }
+        if !rest.is_empty() {
+            match open.pipe.write(rest).await {
+                Ok(n_written) => open.n_written = open.n_written.saturating_add(n_written),
+                // A process need not read all that one turn has to say.
+                Err(_) => {
+                    let lost = open.then == Then::Wait;
+                    *feed = None;
+                    return if lost { Err(Lost) } else { Ok(()) };
+                }
+            }
+        }
+        if open.n_written >= open.bytes.len() {
+            open.bytes.clear();
+            open.n_written = 0;
+            // A long prompt leaves nothing behind.
+            open.bytes.shrink_to(READ_SIZE);
+            if open.then == Then::Close {
+                *feed = None;
+            }
+        }
+        Ok(())
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::memo::Memo;
+use crate::{event::Mode, memo::Memo};
 
 /// One prompt and everything that decides how it is run.
 #[derive(Clone, Debug)]
@@ -23,10 +23,14 @@ pub struct TurnRequest {
     pub open: Open,
     /// How to run it.
     pub options: Options,
+    /// A process for this turn alone, or one that is kept for further ones.
+    pub mode: Mode,
     /// How long the turn may take in all.
     pub timeout: Duration,
     /// How long the agent may print nothing.
     pub idle_timeout: Duration,
+    /// How long a permission request waits for an answer before it is denied.
+    pub ask_timeout: Duration,
     /// Which try at this prompt it is, from 1.
     pub attempt: u32,
     /// Where to write every raw line, for bug reports and fixtures.
@@ -44,6 +48,8 @@ impl TurnRequest {
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
     /// Five minutes of silence.
     pub const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+    /// Five minutes for an answer.
+    pub const DEFAULT_ASK_TIMEOUT: Duration = Duration::from_secs(300);
 
     /// Makes a request for a new session in `cwd` with defaults for all else.
     pub fn new(prompt: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
@@ -51,8 +57,10 @@ impl TurnRequest {
             prompt: prompt.into(),
             open: Open::New,
             options: Options::new(cwd),
+            mode: Mode::OneShot,
             timeout: Self::DEFAULT_TIMEOUT,
             idle_timeout: Self::DEFAULT_IDLE_TIMEOUT,
+            ask_timeout: Self::DEFAULT_ASK_TIMEOUT,
             attempt: 1,
             transcript: None,
             memos: MemoKeeping::Caller,
@@ -363,7 +371,7 @@ pub fn validate(request: &TurnRequest) -> Result<(), RequestError> {
     if request.prompt.trim().is_empty() {
         return Err(RequestError::EmptyPrompt);
     }
-    let limits = [request.timeout, request.idle_timeout];
+    let limits = [request.timeout, request.idle_timeout, request.ask_timeout];
     if limits.iter().any(|limit| limit.is_zero() || *limit > MAX_TIMEOUT) {
         return Err(RequestError::InvalidTimeout);
     }

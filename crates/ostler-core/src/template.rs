@@ -237,7 +237,7 @@ mod tests {
         let line = fill(&FACTS, template, open, prompt, prompt.as_bytes(), &flags()).unwrap();
         let args: Vec<_> = line.args.iter().map(|word| word.to_string_lossy()).collect();
         let stdin = match &line.stdin {
-            Stdin::Null => String::new(),
+            Stdin::Null | Stdin::Open => String::new(),
             Stdin::Bytes(bytes) => format!(" < {}", String::from_utf8_lossy(bytes)),
         };
         format!("{}{stdin}", args.join(" "))

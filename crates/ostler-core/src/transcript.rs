@@ -10,6 +10,39 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::{
+    event::{EventBody, Status, Stream},
+    outbox::Outbox,
+};
+
+/// Who said a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// We did.
+    Stdin,
+    /// The agent did.
+    Stdout,
+    /// The agent did, on the side.
+    Stderr,
+}
+
+impl Said {
+    pub(crate) fn by(stream: Stream) -> Self {
+        match stream {
+            Stream::Stdout => Self::Stdout,
+            Stream::Stderr => Self::Stderr,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdin => "stdin",
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
 /// Writes every raw line down, with its stream and time.
 #[derive(Debug)]
 pub(crate) struct Transcript {
@@ -34,6 +67,20 @@ impl Transcript {
             return Err(io::Error::other("it is not a regular file"));
         }
         Ok(Self { file, started: Instant::now() })
+    }
+
+    /// Writes a line down, if there is a transcript. One that cannot be written
+    /// ends, and the turn's reader is told.
+    pub(crate) fn note(this: &mut Option<Self>, said: Said, bytes: &[u8], outbox: &mut Outbox) {
+        let Some(transcript) = this else {
+            return;
+        };
+        let line = String::from_utf8_lossy(bytes).into_owned();
+        if !transcript.write(said.name(), &line.into()) {
+            let text = "the transcript could not be written; it ends here".to_owned();
+            outbox.push(None, EventBody::Status(Status::Warning { text }));
+            *this = None;
+        }
     }
 
     /// Returns whether the line could be written.

@@ -14,8 +14,8 @@ pub(crate) enum Reason {
     TimedOut(String),
     /// Somebody asked for it.
     Cancelled,
-    /// Nothing could be started.
-    NotStarted(Failure),
+    /// It could not be started, or not be gone on with.
+    Failed(Failure),
 }
 
 /// What the three witnesses say.
@@ -43,7 +43,7 @@ pub(crate) fn verdict(title: &str, evidence: &mut Evidence) -> TurnEnd {
             end.failure = Some(Failure::new(FailureKind::Cancelled, "Query cancelled"));
             end.stop_reason = Some(StopReason::Cancelled);
         }
-        Some(Reason::NotStarted(failure)) => {
+        Some(Reason::Failed(failure)) => {
             end.failure = Some(failure);
             end.stop_reason = Some(StopReason::Error);
         }

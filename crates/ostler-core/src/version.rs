@@ -100,7 +100,7 @@ async fn ask(host: &Host, program: &Path) -> Result<Option<String>, SpawnError> 
             ProcEvent::Line { from: Stream::Stdout, bytes, .. } => {
                 version = version.or_else(|| find_version(&String::from_utf8_lossy(&bytes)));
             }
-            ProcEvent::Line { from: Stream::Stderr, .. } => {}
+            ProcEvent::Line { from: Stream::Stderr, .. } | ProcEvent::StdinClosed => {}
             ProcEvent::Exited { .. } => break,
         }
     }

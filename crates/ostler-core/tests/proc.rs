@@ -69,6 +69,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 async fn next_line(proc: &mut Proc) -> String {
     match within(proc.next()).await {
         ProcEvent::Line { bytes, .. } => String::from_utf8(bytes).unwrap(),
+        ProcEvent::StdinClosed => panic!("no line, but a closed input"),
         ProcEvent::Exited { code, signal } => panic!("no line, but the end: {code:?} {signal:?}"),
     }
 }
@@ -95,6 +96,7 @@ async fn run(mut proc: Proc) -> Ended {
                     stream.extend(bytes);
                     stream.push(b'\n');
                 }
+                ProcEvent::StdinClosed => {}
                 ProcEvent::Exited { code, signal } => {
                     (ended.code, ended.signal) = (code, signal);
                     return ended;

@@ -140,7 +140,7 @@ fn pair(place: &Path, name: &str, program: &Path, setup: &Setup, rounds: usize) 
         fs::write(path, text).unwrap();
     }
     let stdin = match &plan.line.stdin {
-        Stdin::Null => Vec::new(),
+        Stdin::Null | Stdin::Open => Vec::new(),
         Stdin::Bytes(bytes) => bytes.clone(),
     };
     let mut ostler_args: Vec<String> = ["run", "--agent", name, "--bin"].map(Into::into).to_vec();

@@ -67,6 +67,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     check_session: request::check_session,
     launch: launch::launch,
     dialect: dialect::dialect,
+    warm: None,
 };
 
 /// The program itself is in a package of its own beside the launcher's, or

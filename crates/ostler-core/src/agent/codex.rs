@@ -62,6 +62,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     check_session,
     launch: launch::launch,
     dialect: dialect::dialect,
+    warm: None,
 };
 
 /// The agent's own variables. `OPENAI_BASE_URL` is not among them because the

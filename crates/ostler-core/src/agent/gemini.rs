@@ -69,6 +69,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     check_session,
     launch: launch::launch,
     dialect: dialect::dialect,
+    warm: None,
 };
 
 /// Credentials and choices of the CLI's own. The variables that say where

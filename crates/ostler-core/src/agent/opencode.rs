@@ -75,6 +75,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     check_session: request::check_session,
     launch: launch::launch,
     dialect: dialect::dialect,
+    warm: None,
 };
 
 /// Where its settings are and the keys of the providers that its documentation

@@ -62,6 +62,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     check_session,
     launch: launch::launch,
     dialect: dialect::dialect,
+    warm: None,
 };
 
 /// The variables that the CLI's own help names. Long-lived cloud keys

@@ -101,7 +101,7 @@ impl Sniff {
                 }
                 (self.n_lines > MAX_LINES).then_some(Which::Text)
             }
-            Input::Line { .. } | Input::Cancel { .. } | Input::Timer(_) => None,
+            Input::Line { .. } | Input::Cancel { .. } | Input::Timer(_) | Input::Order(_) => None,
         }
     }
 }

@@ -59,14 +59,17 @@ fn describe(agent: &CliAgent, request: &TurnRequest, plan: &Plan) -> Value {
         })
         .collect();
     let stdin = match &plan.line.stdin {
-        Stdin::Null => Value::Null,
+        Stdin::Null | Stdin::Open => Value::Null,
         Stdin::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned().into(),
     };
     let stop: Vec<_> = agent
         .spec()
         .stop
         .iter()
-        .map(|StopStep::Signal { signal, wait }| format!("{} {wait:?}", signal.name()))
+        .map(|step| match step {
+            StopStep::CloseStdin { wait } => format!("close stdin {wait:?}"),
+            StopStep::Signal { signal, wait } => format!("{} {wait:?}", signal.name()),
+        })
         .chain(["kill the process tree".to_owned()])
         .collect();
     json!({

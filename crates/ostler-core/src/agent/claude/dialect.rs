@@ -61,7 +61,7 @@ impl Dialect for Claude {
                 documents.push(bytes, |piece| turn.piece(now, piece, out));
             }
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Timer(_) => {}
+            Input::Timer(_) | Input::Order(_) => {}
             Input::Exited(exit) => {
                 documents.finish(|piece| turn.piece(now, piece, out));
                 turn.exited(now, exit, out);

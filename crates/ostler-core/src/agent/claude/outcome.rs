@@ -93,6 +93,7 @@ pub(super) fn read(result: &mut Value, mut before: Before, now: Timestamp) -> Tu
         totals,
         model,
         meta: meta(result, before.meta),
+        ..TurnEnd::default()
     }
 }
 

@@ -89,7 +89,7 @@ impl Dialect for PlainText {
             Input::Line { bytes, .. } if !self.ended => self.line(bytes, out),
             Input::Line { bytes, .. } => unknown(Stream::Stdout, bytes, out),
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Timer(_) => {}
+            Input::Timer(_) | Input::Order(_) => {}
             Input::Exited(exit) => self.exited(now, exit, out),
         }
     }

@@ -52,6 +52,7 @@ impl Dialect for Plain {
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
+            Input::Order(_) => {}
             Input::Timer(timer) => {
                 if let Some(why) = self.patience.rang(timer).filter(|_| !self.turn.has_ended()) {
                     let failure = fault::of_message(&why, FailureKind::Unavailable);

@@ -74,7 +74,7 @@ impl Dialect for Json {
                 self.turn.confirm(out);
                 out.push(Action::Stop);
             }
-            Input::Timer(_) => {}
+            Input::Timer(_) | Input::Order(_) => {}
             Input::Exited(exit) => self.exited(exit, out),
         }
     }

@@ -70,6 +70,7 @@ impl Dialect for JsonLines {
                 documents.push(bytes, |piece| reader.piece(now, piece, out));
             }
             Input::Cancel { .. } => out.push(Action::Stop),
+            Input::Order(_) => {}
             Input::Timer(timer) => reader.turn.rang(timer, out),
             Input::Exited(exit) => {
                 documents.finish(|piece| reader.piece(now, piece, out));

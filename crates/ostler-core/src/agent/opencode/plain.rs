@@ -34,6 +34,7 @@ impl Dialect for Plain {
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
+            Input::Order(_) => {}
             Input::Timer(timer) => self.turn.rang(timer, out),
             Input::Exited(exit) => self.exited(exit, out),
         }

@@ -59,7 +59,7 @@ impl Dialect for JsonLines {
                 documents.push(bytes, |piece| reader.piece(now, piece, out));
             }
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Timer(_) => {}
+            Input::Timer(_) | Input::Order(_) => {}
             Input::Exited(exit) => {
                 documents.finish(|piece| reader.piece(now, piece, out));
                 reader.exited(exit, out);

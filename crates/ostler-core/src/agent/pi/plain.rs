@@ -83,7 +83,7 @@ impl Dialect for Plain {
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Timer(_) => {}
+            Input::Timer(_) | Input::Order(_) => {}
             Input::Exited(exit) => self.exited(exit, out),
         }
     }

@@ -1,0 +1,187 @@
+//! What a kept process is started from, and which sessions may share it.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    pool::{MemberId, News},
+    worker::{Command, Parts, Worker},
+};
+use crate::{
+    agent::{AgentSpec, CommandLine, Stdin, WarmLaunch, WarmSpec},
+    failure::chain,
+    prepared::{Prepared, not_started},
+    proc::{self, Spawn},
+    request::Open,
+    run_dir::RunDir,
+    verdict::Reason,
+};
+
+/// How many commands may wait for a worker.
+const COMMANDS_AHEAD: usize = 256;
+
+/// The run folder in keys, where all processes have the same.
+const NO_FOLDER: &str = "/run";
+
+/// Everything that two sessions must have in common to share a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) program: PathBuf,
+    pub(crate) stamp: Stamp,
+    cwd: Option<PathBuf>,
+    args: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// Which file a path led to: another one after an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    modified: (i64, i64),
+    size: u64,
+    inode: u64,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> io::Result<Self> {
+        let meta = fs::metadata(path)?;
+        Ok(Self {
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            size: meta.size(),
+            inode: meta.ino(),
+        })
+    }
+}
+
+/// What a kept process is started from.
+#[derive(Clone)]
+pub(crate) struct Seed {
+    pub(crate) prepared: Prepared,
+    pub(crate) warm: &'static WarmSpec,
+    pub(crate) key: Key,
+    /// What could not be done as asked, for the first turn of a session.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A process that has just been started.
+pub(crate) struct Started {
+    pub(crate) worker: Worker,
+    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) pid: u32,
+}
+
+impl Seed {
+    /// Finds out what a request's process would be, without starting it.
+    pub(crate) fn new(prepared: &Prepared, warm: &'static WarmSpec) -> Result<Self, Reason> {
+        let folder = Path::new(NO_FOLDER);
+        let nil = Uuid::nil().to_string();
+        let line = line(prepared, warm, &Open::New, &nil, folder)?;
+        let stamp = Stamp::of(&prepared.program).map_err(|error| {
+            not_started(format!("cannot read {}: {error}", prepared.program.display()))
+        })?;
+        let cwd = prepared.request.options.cwd.clone();
+        let key = Key {
+            program: prepared.program.clone(),
+            stamp,
+            cwd: warm.is_bound_to_directory.then_some(cwd),
+            environment: prepared.environment(&line, folder, ""),
+            args: line.args,
+            files: line.files.into_iter().chain(line.home_files).collect(),
+        };
+        Ok(Self { prepared: prepared.clone(), warm, key, warnings: line.warnings })
+    }
+
+    /// Returns whose process it is.
+    pub(crate) fn spec(&self) -> &'static AgentSpec {
+        self.prepared.spec
+    }
+
+    /// Starts a process, for a session that exists or for any new one.
+    pub(crate) fn start(
+        &self,
+        member: MemberId,
+        open: &Open,
+        news: mpsc::UnboundedSender<News>,
+    ) -> Result<Started, Reason> {
+        let Self { prepared, warm, .. } = self;
+        let host = &prepared.host;
+        let run_dir = RunDir::create(host.run_root()).map_err(|error| {
+            let root = host.run_root().display();
+            not_started(format!("could not make a folder for the agent in {root}: {error}"))
+        })?;
+        let new_id = Uuid::new_v4().to_string();
+        let line = line(prepared, warm, open, &new_id, run_dir.path())?;
+        prepared.write_files(&line).map_err(not_started)?;
+        let mark = format!("wrm_{}", Uuid::now_v7().simple());
+        let environment = prepared.environment(&line, run_dir.path(), &mark);
+        let cwd = if warm.is_bound_to_directory {
+            prepared.request.options.cwd.as_path()
+        } else {
+            run_dir.path()
+        };
+        let proc = proc::spawn(Spawn {
+            program: &prepared.program,
+            args: &line.args,
+            env: &environment,
+            cwd,
+            stdin: Stdin::Open,
+            stdout: None,
+        })
+        .map_err(|error| not_started(chain(&error)))?;
+        let (commands, orders) = mpsc::channel(COMMANDS_AHEAD);
+        let stop = CancellationToken::new();
+        let pid = proc.pid();
+        let dialect = (warm.dialect)(&warm_launch(prepared, open, &new_id, run_dir.path()));
+        let worker = Worker::new(Parts {
+            member,
+            agent: prepared.spec.name,
+            is_shared: warm.sessions_per_process > 1,
+            can_steer: warm.supports_steering,
+            stop_plan: warm.stop,
+            proc,
+            dialect,
+            run_dir,
+            memos: host.memos(),
+            commands: orders,
+            stop: stop.clone(),
+            news,
+            tasks: host.tasks().clone(),
+        });
+        Ok(Started { worker, commands, stop, pid })
+    }
+}
+
+fn line(
+    prepared: &Prepared,
+    warm: &WarmSpec,
+    open: &Open,
+    new_id: &str,
+    run_dir: &Path,
+) -> Result<CommandLine, Reason> {
+    (warm.launch)(&warm_launch(prepared, open, new_id, run_dir))
+        .map_err(|error| not_started(error.to_string()))
+}
+
+fn warm_launch<'a>(
+    prepared: &'a Prepared,
+    open: &'a Open,
+    new_id: &'a str,
+    run_dir: &'a Path,
+) -> WarmLaunch<'a> {
+    WarmLaunch {
+        options: &prepared.request.options,
+        open,
+        new_id,
+        version: prepared.version.as_deref(),
+        run_dir,
+    }
+}

@@ -1,0 +1,676 @@
+//! One process that is kept, with all its sessions and turns.
+//!
+//! The loop waits for the process, for orders, for readers and for the clock at
+//! once, like that of the one-shot driver; what happens becomes an input of the
+//! dialect, whose actions are carried out in order. The driver's reason for
+//! ending a turn wins over whatever the agent then says. What differs is that a
+//! turn's end is not the process's: the process goes on until it is told to
+//! stop, becomes unusable or dies, and its end ends every turn in it.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    future::poll_fn,
+    mem,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    live::{Done, Ended, LiveTurn, NewTurn, Phase, Way},
+    pool::{MemberId, News},
+};
+use crate::{
+    agent::{Action, Dialect, Exit, Input, Order, SessionKey, StopStep, TurnEnd, TurnKey},
+    driver::{
+        stopper::{Progress, Stopper},
+        timers::Timers,
+    },
+    event::{EventBody, Status},
+    failure::{Failure, FailureKind},
+    lock::SessionLock,
+    memo::MemoStore,
+    permission::{Allowed, Answer, DecidedBy, Decision, Permission, Ruling},
+    proc::{Proc, ProcEvent},
+    request::{Open, Options},
+    run_dir::RunDir,
+    transcript::{Said as Line, Transcript},
+    turn::{Said, Say, SayError},
+    verdict::{Evidence, Reason},
+};
+
+/// How long a process may take until it accepts sessions.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// How long a dialect may take to end a cancelled turn by its own means.
+const GRACE_AFTER_CANCEL: Duration = Duration::from_secs(2);
+/// What nothing is due at.
+const FAR_AWAY: Duration = Duration::from_secs(24 * 3600);
+
+/// What can be told to a worker.
+pub(crate) enum Command {
+    /// Takes a session in.
+    Open { session: SessionKey, open: Box<Open>, options: Box<Options>, lock: Option<SessionLock> },
+    /// Begins a turn, or queues it behind another one of its session.
+    Prompt(Box<NewTurn>),
+    /// Says something to a turn.
+    Say { turn: TurnKey, say: Say },
+    /// Ends a turn.
+    Cancel { turn: TurnKey },
+    /// Ends a turn at once, with the process if need be.
+    Kill { turn: TurnKey },
+    /// Gives a session up, once no turn runs in it.
+    Close { session: SessionKey },
+}
+
+/// Makes the way of a turn that the agent began by itself.
+pub(crate) type UnaskedHook = Arc<dyn Fn(TurnKey) -> (Way, Vec<EventBody>) + Send + Sync>;
+
+/// What a worker is made from.
+pub(crate) struct Parts {
+    pub(crate) member: MemberId,
+    pub(crate) agent: &'static str,
+    pub(crate) is_shared: bool,
+    pub(crate) can_steer: bool,
+    pub(crate) stop_plan: &'static [StopStep],
+    pub(crate) proc: Proc,
+    pub(crate) dialect: Box<dyn Dialect>,
+    pub(crate) run_dir: RunDir,
+    pub(crate) memos: MemoStore,
+    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) news: mpsc::UnboundedSender<News>,
+    pub(crate) tasks: TaskTracker,
+}
+
+/// One process with all its sessions and turns.
+pub(crate) struct Worker {
+    parts: Parts,
+    stopper: Stopper,
+    timers: Timers,
+    actions: Vec<Action>,
+    ready: bool,
+    /// No new turn begins here.
+    retired: bool,
+    start_limit: Instant,
+    sessions: HashMap<SessionKey, Session>,
+    turns: BTreeMap<u32, LiveTurn>,
+    exit: Option<Exit>,
+}
+
+struct Session {
+    /// What to open, until the process is ready.
+    pending: Option<(Box<Open>, Box<Options>)>,
+    id: Option<String>,
+    lock: Option<SessionLock>,
+    active: Option<TurnKey>,
+    queue: VecDeque<TurnKey>,
+    allowed: Allowed,
+    unasked: Option<UnaskedHook>,
+}
+
+impl Worker {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            stopper: Stopper::new(parts.stop_plan),
+            parts,
+            timers: Timers::default(),
+            actions: Vec::new(),
+            ready: false,
+            retired: false,
+            start_limit: Instant::now() + START_LIMIT,
+            sessions: HashMap::new(),
+            turns: BTreeMap::new(),
+            exit: None,
+        }
+    }
+
+    /// Runs until the process is gone.
+    pub(crate) async fn run(mut self) {
+        self.step(Input::Order(Order::Start));
+        while self.exit.is_none() {
+            let alarm = self.alarm();
+            let behind = self.turns.values().any(|turn| turn.way.outbox.is_behind());
+            // Only a process of one session can be paused by its reader.
+            let may_read = self.parts.is_shared || !behind || self.stopper.is_going();
+            let retired = self.retired;
+            tokio::select! {
+                biased;
+                () = self.parts.stop.cancelled(), if !retired => self.retire(),
+                Some(command) = self.parts.commands.recv() => self.command(command),
+                () = sleep_until(alarm) => self.rang(),
+                () = deliver(&mut self.turns), if behind => {}
+                event = hear(&mut self.parts.proc, may_read) => self.took(event),
+            }
+        }
+        self.bury();
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Open { session, open, options, lock } => {
+                let entry = Session {
+                    id: None,
+                    pending: Some((open, options)),
+                    lock,
+                    active: None,
+                    queue: VecDeque::new(),
+                    allowed: Allowed::default(),
+                    unasked: None,
+                };
+                self.sessions.insert(session, entry);
+                self.open_pending(session);
+            }
+            Command::Prompt(new) => self.prompt(*new),
+            Command::Say { turn, say } => {
+                let taken = self.say(turn, say.what);
+                // Whoever said it may have gone.
+                say.taken.send(taken).ok();
+            }
+            Command::Cancel { turn } => self.give_up(turn, Reason::Cancelled),
+            Command::Kill { turn } => self.kill(turn),
+            Command::Close { session } => self.close(session),
+        }
+    }
+
+    /// Opens a session as soon as the process takes any.
+    fn open_pending(&mut self, session: SessionKey) {
+        if !self.ready {
+            return;
+        }
+        let pending = self.sessions.get_mut(&session).and_then(|entry| entry.pending.take());
+        if let Some((open, options)) = pending {
+            self.step(Input::Order(Order::Open { session, open: &open, options: &options }));
+            self.begin_next(session);
+        }
+    }
+
+    fn prompt(&mut self, new: NewTurn) {
+        let NewTurn { key, session, prompt, options, opening, way, unasked } = new;
+        let phase = Phase::Waiting { prompt, options: Box::new(options), opening };
+        let mut turn = LiveTurn::new(session, phase, way);
+        let Some(entry) = self.sessions.get_mut(&session) else {
+            return not_begun(turn, "its session was closed");
+        };
+        entry.unasked = Some(unasked);
+        if entry.active.is_some() {
+            let text = "another turn of this session is running; waiting for its end".to_owned();
+            turn.status(Status::Queued { text });
+        }
+        entry.queue.push_back(key);
+        self.turns.insert(key.0, turn);
+        self.begin_next(session);
+    }
+
+    /// Begins the next turn of a session, if it can take one.
+    fn begin_next(&mut self, session: SessionKey) {
+        if !self.ready || self.stopper.is_going() {
+            return;
+        }
+        let Some(entry) = self.sessions.get_mut(&session) else { return };
+        if entry.active.is_some() || entry.pending.is_some() {
+            return;
+        }
+        let Some(key) = entry.queue.pop_front() else { return };
+        entry.active = Some(key);
+        let id = entry.id.clone();
+        let Some(turn) = self.turns.get_mut(&key.0) else { return };
+        let Phase::Waiting { prompt, options, opening } =
+            mem::replace(&mut turn.phase, Phase::Running)
+        else {
+            return;
+        };
+        turn.heard_at = Instant::now();
+        for event in opening {
+            turn.way.outbox.push(None, event);
+        }
+        if let Some(id) = id {
+            turn.tell_session(&id);
+        }
+        let order = Order::Prompt { session, turn: key, prompt: &prompt, options: &options };
+        self.step(Input::Order(order));
+    }
+
+    fn took(&mut self, event: ProcEvent) {
+        match event {
+            ProcEvent::Line { from, bytes, cut } => {
+                self.write_down(Line::by(from), &bytes);
+                self.step(Input::Line { from, bytes: &bytes, cut });
+            }
+            // Nothing can be asked of it any more, not even to cancel.
+            ProcEvent::StdinClosed => self.stop_hard(),
+            ProcEvent::Exited { code, signal } => {
+                let stderr = String::from_utf8_lossy(self.parts.proc.stderr_head()).into_owned();
+                self.ended(Exit { code, signal, stderr });
+            }
+        }
+    }
+
+    /// The process is gone: so is every turn in it.
+    fn ended(&mut self, exit: Exit) {
+        self.exit = Some(exit.clone());
+        self.step(Input::Exited(&exit));
+        let left: Vec<u32> = self.turns.keys().copied().collect();
+        for key in left {
+            let waits = |turn: &LiveTurn| matches!(turn.phase, Phase::Waiting { .. });
+            if self.ready && self.turns.get(&key).is_some_and(waits) {
+                if let Some(turn) = self.turns.remove(&key) {
+                    not_begun(turn, "the agent's process ended before it took the prompt");
+                }
+            } else {
+                self.finish(TurnKey(key), None);
+            }
+        }
+    }
+
+    fn step(&mut self, input: Input<'_>) {
+        let mut actions = mem::take(&mut self.actions);
+        self.parts.dialect.step(Timestamp::now(), input, &mut actions);
+        for action in actions.drain(..) {
+            self.act(action);
+        }
+        self.actions = actions;
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Write(bytes) => {
+                self.write_down(Line::Stdin, bytes.trim_ascii_end());
+                self.parts.proc.write(&bytes);
+            }
+            Action::Ready => {
+                self.ready = true;
+                let mut sessions: Vec<_> = self.sessions.keys().copied().collect();
+                sessions.sort_by_key(|session| session.0);
+                for session in sessions {
+                    self.open_pending(session);
+                }
+            }
+            Action::Opened { session, id } => self.opened(session, &id),
+            Action::OpenFailed { session, failure } => self.open_failed(session, &failure),
+            Action::Unasked { session, turn } => self.unasked(session, turn),
+            Action::Emit { turn, parent, event } => self.emit(turn, parent, event),
+            Action::Ask { turn, permission } => self.ask(turn, *permission),
+            Action::Withdraw { turn, request } => {
+                if let Some(turn) = self.turns.get_mut(&turn.0) {
+                    turn.resolve(&request, Decision::Deny, DecidedBy::Agent);
+                }
+            }
+            Action::EndTurn { turn, end } => self.finish(turn, Some(*end)),
+            Action::Stop => {
+                self.retired = true;
+                self.stopper.begin(&mut self.parts.proc);
+            }
+            Action::Arm { timer, after } => self.timers.arm(timer, after),
+        }
+    }
+
+    fn opened(&mut self, session: SessionKey, id: &str) {
+        let Some(entry) = self.sessions.get_mut(&session) else { return };
+        if entry.id.as_deref() != Some(id) {
+            if entry.id.is_some() || entry.lock.is_none() {
+                let path = self.parts.memos.path(self.parts.agent, id, "lock");
+                // Without the lock the turn still runs; only a second user would
+                // not be told to wait.
+                entry.lock = SessionLock::try_take(&path).ok().flatten();
+            }
+            entry.id = Some(id.to_owned());
+            let member = self.parts.member;
+            self.tell(News::Opened { member, session, id: id.to_owned() });
+        }
+        if let Some(turn) = self.active_turn(session) {
+            turn.tell_session(id);
+        }
+    }
+
+    fn open_failed(&mut self, session: SessionKey, failure: &Failure) {
+        let Some(entry) = self.sessions.remove(&session) else { return };
+        self.tell(News::Closed { member: self.parts.member, session });
+        for key in entry.active.into_iter().chain(entry.queue) {
+            let failed = TurnEnd { failure: Some(failure.clone()), ..TurnEnd::default() };
+            self.finish(key, Some(failed));
+        }
+        if !self.parts.is_shared {
+            self.retire();
+        }
+    }
+
+    fn unasked(&mut self, session: SessionKey, key: TurnKey) {
+        let Some(entry) = self.sessions.get_mut(&session) else { return };
+        let Some(hook) = &entry.unasked else { return };
+        let (way, opening) = hook(key);
+        let mut turn = LiveTurn::new(session, Phase::Running, way);
+        for event in opening {
+            turn.way.outbox.push(None, event);
+        }
+        if let Some(id) = &entry.id {
+            turn.tell_session(id);
+        }
+        // A prompt that comes meanwhile waits, so that the agent does not fold it in.
+        entry.active.get_or_insert(key);
+        self.turns.insert(key.0, turn);
+    }
+
+    fn emit(&mut self, key: TurnKey, parent: Option<String>, event: EventBody) {
+        // What comes for a turn that has ended is nobody's.
+        let Some(turn) = self.turns.get_mut(&key.0) else { return };
+        turn.heard_at = Instant::now();
+        turn.way.outbox.push(parent, event);
+        if self.parts.is_shared && turn.way.outbox.is_overfull() && turn.reason.is_none() {
+            let text = "the reader of this turn is too slow; its events were given up";
+            self.give_up(key, Reason::Failed(Failure::new(FailureKind::Internal, text)));
+        }
+    }
+
+    fn ask(&mut self, key: TurnKey, permission: Permission) {
+        let allow = Ruling::Allow { text: None };
+        let deny = |why: &str| Ruling::Deny { why: why.to_owned() };
+        let request = permission.request.clone();
+        let Some(turn) = self.turns.get_mut(&key.0) else {
+            return self.rule(key, &request, &deny("the turn is over"));
+        };
+        let session = self.sessions.get(&turn.session);
+        if turn.reason.is_some() {
+            turn.resolved(&request, Decision::Deny, DecidedBy::Cancel);
+            return self.rule(key, &request, &deny("the turn is being cancelled"));
+        }
+        if session.is_some_and(|session| session.allowed.covers(&permission)) {
+            turn.resolved(&request, Decision::Allow, DecidedBy::Session);
+            return self.rule(key, &request, &allow);
+        }
+        turn.ask(permission);
+    }
+
+    fn rule(&mut self, turn: TurnKey, request: &str, ruling: &Ruling) {
+        self.step(Input::Order(Order::Answer { turn, request, ruling }));
+    }
+
+    fn say(&mut self, key: TurnKey, said: Said) -> Result<(), SayError> {
+        let turn = self.turns.get_mut(&key.0).ok_or(SayError::Over)?;
+        match said {
+            Said::Answer { request, answer } => {
+                let permission = turn
+                    .resolve(&request, answer.decision, DecidedBy::User)
+                    .ok_or(SayError::NotAsked)?;
+                let session = turn.session;
+                if let (Decision::AllowAlways, Some(session)) =
+                    (answer.decision, self.sessions.get_mut(&session))
+                {
+                    session.allowed.remember(&permission);
+                }
+                self.rule(key, &request, &answer.ruling());
+                Ok(())
+            }
+            Said::Steer { .. } if !self.parts.can_steer => Err(SayError::NotSteerable),
+            Said::Steer { text } => match turn.phase {
+                Phase::Running => {
+                    self.step(Input::Order(Order::Steer { turn: key, text: &text }));
+                    Ok(())
+                }
+                Phase::Waiting { .. } | Phase::GivenUp(_) => Err(SayError::Over),
+            },
+        }
+    }
+
+    /// Ends a turn for a reason of the driver's, which wins.
+    fn give_up(&mut self, key: TurnKey, reason: Reason) {
+        let Some(turn) = self.turns.get_mut(&key.0) else { return };
+        match turn.phase {
+            Phase::GivenUp(_) => return,
+            Phase::Waiting { .. } => {
+                turn.reason = Some(reason);
+                return self.finish(key, None);
+            }
+            Phase::Running => {}
+        }
+        turn.reason = Some(reason);
+        turn.way.outbox.limit();
+        turn.phase = Phase::GivenUp(Instant::now() + GRACE_AFTER_CANCEL);
+        for request in turn.requests() {
+            self.deny(key, &request, DecidedBy::Cancel, "the turn is being cancelled");
+        }
+        self.step(Input::Cancel { turn: key });
+    }
+
+    fn deny(&mut self, key: TurnKey, request: &str, by: DecidedBy, why: &str) {
+        let Some(turn) = self.turns.get_mut(&key.0) else { return };
+        if turn.resolve(request, Decision::Deny, by).is_some() {
+            let text = Some(why.to_owned());
+            let answer = Answer { decision: Decision::Deny, text };
+            self.rule(key, request, &answer.ruling());
+        }
+    }
+
+    fn kill(&mut self, key: TurnKey) {
+        let Some(turn) = self.turns.get_mut(&key.0) else { return };
+        turn.reason.get_or_insert(Reason::Cancelled);
+        if self.parts.is_shared {
+            self.abandon(key);
+        } else {
+            self.retired = true;
+            self.stopper.kill(&mut self.parts.proc);
+        }
+    }
+
+    /// Ends a turn that the agent does not end. Its session cannot be used any
+    /// more, and neither can the process, once the others are done with it.
+    fn abandon(&mut self, key: TurnKey) {
+        let session = self.turns.get(&key.0).map(|turn| turn.session);
+        self.finish(key, None);
+        if let Some(session) = session {
+            self.close(session);
+        }
+        self.retire();
+    }
+
+    /// Ends a turn and hands it back.
+    fn finish(&mut self, key: TurnKey, end: Option<TurnEnd>) {
+        let Some(mut turn) = self.turns.remove(&key.0) else { return };
+        let by = if turn.reason.is_some() { DecidedBy::Cancel } else { DecidedBy::Agent };
+        for request in turn.requests() {
+            turn.resolve(&request, Decision::Deny, by);
+        }
+        let session = turn.session;
+        let entry = self.sessions.get_mut(&session);
+        let session_id = entry.as_ref().and_then(|entry| entry.id.clone());
+        let exit = self.exit.clone();
+        let evidence = Evidence { end, exit, reason: turn.reason, stopped_after_end: false };
+        let ended = Ended { outbox: turn.way.outbox, evidence, session_id };
+        // A turn whose task is gone has nobody who could be told.
+        turn.way.done.send(Done::Ended(Box::new(ended))).ok();
+        if let Some(entry) = entry {
+            entry.queue.retain(|queued| *queued != key);
+            if entry.active == Some(key) {
+                entry.active = None;
+            }
+        }
+        self.begin_next(session);
+        self.stop_if_idle();
+    }
+
+    fn close(&mut self, session: SessionKey) {
+        let Some(entry) = self.sessions.get(&session) else { return };
+        if entry.active.is_some() || !entry.queue.is_empty() {
+            return;
+        }
+        self.sessions.remove(&session);
+        self.tell(News::Closed { member: self.parts.member, session });
+        if self.parts.is_shared {
+            self.step(Input::Order(Order::Close { session }));
+        } else {
+            self.retire();
+        }
+    }
+
+    /// Takes no new session; stops once no turn runs.
+    fn retire(&mut self) {
+        if !mem::replace(&mut self.retired, true) {
+            self.tell(News::Retired { member: self.parts.member });
+        }
+        self.stop_if_idle();
+    }
+
+    fn stop_if_idle(&mut self) {
+        if self.retired && self.turns.is_empty() {
+            self.stopper.begin(&mut self.parts.proc);
+        }
+    }
+
+    /// Ends the process, and with it what runs.
+    fn stop_hard(&mut self) {
+        self.retired = true;
+        self.stopper.begin_with_signals(&mut self.parts.proc);
+    }
+
+    fn active_turn(&mut self, session: SessionKey) -> Option<&mut LiveTurn> {
+        let key = self.sessions.get(&session)?.active?;
+        self.turns.get_mut(&key.0)
+    }
+
+    fn heard_at(&self) -> Option<Instant> {
+        // What one session's turn prints says nothing about another's.
+        (!self.parts.is_shared).then(|| self.parts.proc.last_byte_at())
+    }
+
+    /// Returns the next moment at which something is due.
+    fn alarm(&self) -> Instant {
+        let heard_at = self.heard_at();
+        let turns = self.turns.values().map(|turn| turn.due(heard_at));
+        let start = (!self.ready).then_some(self.start_limit);
+        let own =
+            [self.stopper.due(), self.timers.due(), start.filter(|_| !self.stopper.is_going())];
+        let far_away = Instant::now() + FAR_AWAY;
+        turns.chain(own.into_iter().flatten()).min().unwrap_or(far_away)
+    }
+
+    fn rang(&mut self) {
+        let now = Instant::now();
+        while let Some(timer) = self.timers.take(now) {
+            self.step(Input::Timer(timer));
+        }
+        if !self.ready && !self.stopper.is_going() && now >= self.start_limit {
+            let text = format!("the agent was not ready within {START_LIMIT:?}");
+            let failure = Failure::new(FailureKind::SpawnFailed, text);
+            let waiting: Vec<u32> = self.turns.keys().copied().collect();
+            for key in waiting {
+                self.give_up(TurnKey(key), Reason::Failed(failure.clone()));
+            }
+            self.stop_hard();
+        }
+        let heard_at = self.heard_at();
+        let due: Vec<u32> = self
+            .turns
+            .iter()
+            .filter(|(_, turn)| turn.due(heard_at) <= now)
+            .map(|(key, _)| *key)
+            .collect();
+        for key in due {
+            self.turn_rang(TurnKey(key), now);
+        }
+        if self.stopper.due().is_some_and(|at| at <= now)
+            && self.stopper.advance(&mut self.parts.proc) == Progress::Lost
+        {
+            let exit = Exit { code: None, signal: Some(libc::SIGKILL), stderr: String::new() };
+            self.ended(exit);
+        }
+    }
+
+    fn turn_rang(&mut self, key: TurnKey, now: Instant) {
+        let Some(turn) = self.turns.get(&key.0) else { return };
+        let limits = turn.way.limits;
+        match &turn.phase {
+            Phase::Waiting { .. } => {
+                let text = format!("the session was in use for {:?}", limits.timeout);
+                let failure = Failure::new(FailureKind::SessionBusy, text);
+                self.give_up(key, Reason::Failed(failure));
+            }
+            Phase::Running => match turn.expired(now).filter(|_| now < limits.deadline) {
+                Some(request) => {
+                    let why = format!("nobody answered within {:?}", turn.way.ask_timeout);
+                    self.deny(key, &request, DecidedBy::Timeout, &why);
+                }
+                None => self.give_up(key, Reason::TimedOut(limits.exceeded(now))),
+            },
+            Phase::GivenUp(_) if self.parts.is_shared => self.abandon(key),
+            Phase::GivenUp(_) => {
+                self.postpone(key);
+                self.stop_hard();
+            }
+        }
+    }
+
+    /// The process is being stopped; its end will end the turn.
+    fn postpone(&mut self, key: TurnKey) {
+        if let Some(turn) = self.turns.get_mut(&key.0) {
+            turn.phase = Phase::GivenUp(Instant::now() + FAR_AWAY);
+        }
+    }
+
+    fn write_down(&mut self, said: Line, bytes: &[u8]) {
+        for turn in self.turns.values_mut() {
+            if !matches!(turn.phase, Phase::Waiting { .. }) {
+                let Way { transcript, outbox, .. } = &mut turn.way;
+                Transcript::note(transcript, said, bytes, outbox);
+            }
+        }
+    }
+
+    fn tell(&self, news: News) {
+        // The pool outlives its members, except when the runtime ends.
+        self.parts.news.send(news).ok();
+    }
+
+    /// Hands back what came too late, and tells the pool.
+    fn bury(mut self) {
+        self.parts.commands.close();
+        while let Ok(command) = self.parts.commands.try_recv() {
+            if let Command::Prompt(new) = command {
+                let NewTurn { session, way, .. } = *new;
+                let turn = LiveTurn::new(session, Phase::Running, way);
+                not_begun(turn, "the agent's process had ended");
+            }
+        }
+        // The sessions are free before anybody can learn that the process is gone.
+        self.sessions.clear();
+        self.tell(News::Gone { member: self.parts.member });
+        let Parts { tasks, run_dir, .. } = self.parts;
+        // Removing a folder that a CLI filled can take a while.
+        tasks.spawn_blocking(move || drop(run_dir));
+    }
+}
+
+fn not_begun(turn: LiveTurn, why: &str) {
+    let Way { outbox, transcript, done, .. } = turn.way;
+    done.send(Done::NotBegun { outbox, transcript, why: why.to_owned() }).ok();
+}
+
+/// Reads from the process, or only writes to it. Cancel-safe.
+async fn hear(proc: &mut Proc, may_read: bool) -> ProcEvent {
+    if may_read {
+        return proc.next().await;
+    }
+    loop {
+        proc.flush().await;
+    }
+}
+
+/// Hands events over until some reader has caught up. Cancel-safe.
+async fn deliver(turns: &mut BTreeMap<u32, LiveTurn>) {
+    poll_fn(|context| {
+        let mut any = Poll::Pending;
+        for turn in turns.values_mut().filter(|turn| turn.way.outbox.is_behind()) {
+            if turn.way.outbox.poll_deliver(context).is_ready() {
+                turn.heard_at = Instant::now();
+                any = Poll::Ready(());
+            }
+        }
+        any
+    })
+    .await;
+}
