@@ -8,7 +8,9 @@
 pub mod claude;
 pub mod codex;
 mod document;
+mod emit;
 pub mod gemini;
+mod last_word;
 pub mod opencode;
 mod patience;
 pub mod pi;

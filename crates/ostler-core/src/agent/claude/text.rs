@@ -3,11 +3,14 @@
 use jiff::Timestamp;
 
 use super::{
-    dialect::{complaint, unknown},
+    dialect::complaint,
     failure::{self, Evidence},
 };
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd},
+    agent::{
+        Action, Dialect, Exit, Input, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd,
+        emit::{emit, emit_unknown},
+    },
     event::{EventBody, StopReason, Stream},
     request::Open,
     template,
@@ -49,11 +52,7 @@ impl PlainText {
             answer.push_str(&text);
         }
         if !text.is_empty() {
-            out.push(Action::Emit {
-                turn: ONLY_TURN,
-                parent: None,
-                event: EventBody::Output { text, block: BLOCK.to_owned() },
-            });
+            emit(ONLY_TURN, EventBody::Output { text, block: BLOCK.to_owned() }, out);
         }
     }
 
@@ -82,12 +81,12 @@ impl PlainText {
 impl Dialect for PlainText {
     fn step(&mut self, now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
         match input {
-            Input::Line { from: Stream::Stderr, bytes, .. } => complaint(bytes, out),
+            Input::Line { from: Stream::Stderr, bytes, .. } => complaint(ONLY_TURN, bytes, out),
             Input::Line { from: Stream::Stdout, bytes, cut: true } => {
-                unknown(Stream::Stdout, bytes, out)
+                emit_unknown(ONLY_TURN, Stream::Stdout, bytes, out)
             }
             Input::Line { bytes, .. } if !self.ended => self.line(bytes, out),
-            Input::Line { bytes, .. } => unknown(Stream::Stdout, bytes, out),
+            Input::Line { bytes, .. } => emit_unknown(ONLY_TURN, Stream::Stdout, bytes, out),
             Input::Cancel { .. } => out.push(Action::Stop),
             Input::Timer(_) => {}
             Input::Exited(exit) => self.exited(now, exit, out),

@@ -13,11 +13,15 @@ use super::{
     fault,
     item::{self, Item, Stage, Tool, content_text, take_text},
     plain::Plain,
-    turn::{Turn, emit, emit_unknown, is_noise, retry_notice, retry_reason, totals},
+    turn::{Turn, is_noise, retry_notice, retry_reason, totals},
 };
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch, patience::Patience},
-    event::{EventBody, Status, Stream},
+    agent::{
+        Action, Dialect, Exit, Input, Launch,
+        emit::{emit, emit_unknown, emit_warning},
+        patience::Patience,
+    },
+    event::{EventBody, Stream},
     failure::{Failure, FailureKind},
     request::Format,
 };
@@ -51,14 +55,14 @@ impl Dialect for JsonLines {
         match input {
             Input::Line { from: Stream::Stderr, bytes, .. } => {
                 if !is_noise(&String::from_utf8_lossy(bytes)) {
-                    emit_unknown(Stream::Stderr, bytes, out);
+                    emit_unknown(self.turn.key(), Stream::Stderr, bytes, out);
                 }
             }
             Input::Line { from: Stream::Stdout, bytes, cut } => {
                 self.has_lost_line |= cut;
                 let fields = if cut { None } else { parse(bytes) };
-                if !self.line(fields, out) && !bytes.trim_ascii().is_empty() {
-                    emit_unknown(Stream::Stdout, bytes, out);
+                if !self.line(fields, out) {
+                    emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
@@ -145,7 +149,7 @@ impl JsonLines {
             (Item::Message { id, text }, Stage::Completed) => self.message(&id, text, out),
             (Item::Reasoning { id, text }, Stage::Completed) => {
                 let block = self.new_block(&id);
-                emit(EventBody::Thinking { text, block }, out);
+                emit(self.turn.key(), EventBody::Thinking { text, block }, out);
             }
             // The whole text comes with the completed item.
             (Item::Message { .. } | Item::Reasoning { .. }, Stage::Started | Stage::Updated) => {}
@@ -159,14 +163,14 @@ impl JsonLines {
         let block = self.new_block(id);
         self.answer = Some(text.clone());
         self.has_lost_line = false;
-        emit(EventBody::Output { text, block }, out);
+        emit(self.turn.key(), EventBody::Output { text, block }, out);
     }
 
     fn tool(&mut self, tool: Tool, stage: Stage, out: &mut Vec<Action>) -> bool {
         let is_first = self.told.insert(tool.result.id.clone());
         let events = tool.events(stage, is_first);
         let is_understood = !events.is_empty();
-        events.into_iter().for_each(|event| emit(event, out));
+        events.into_iter().for_each(|event| emit(self.turn.key(), event, out));
         is_understood
     }
 
@@ -175,7 +179,7 @@ impl JsonLines {
             self.error = Some(message);
             return;
         };
-        emit(EventBody::Status(notice), out);
+        emit(self.turn.key(), EventBody::Status(notice), out);
         self.patience.notice(retry_reason(&message), out);
     }
 
@@ -187,7 +191,7 @@ impl JsonLines {
         }
         let usage = fields.remove("usage").unwrap_or(Value::Null);
         let totals = totals(&usage);
-        self.turn.meta.insert("session_usage".to_owned(), usage);
+        self.turn.end.meta.insert("session_usage".to_owned(), usage);
         let answer = self.answer.take().unwrap_or_default();
         self.turn.complete(answer, totals, out);
     }
@@ -268,7 +272,7 @@ impl JsonLines {
     fn warn(&mut self, text: String, out: &mut Vec<Action>) {
         if self.last_warning.as_ref() != Some(&text) {
             self.last_warning = Some(text.clone());
-            emit(EventBody::Status(Status::Warning { text }), out);
+            emit_warning(self.turn.key(), text, out);
         }
     }
 

@@ -5,10 +5,14 @@ use jiff::Timestamp;
 
 use super::{
     fault,
-    turn::{Turn, emit, emit_unknown, is_noise, retry_notice, retry_reason},
+    turn::{Turn, is_noise, retry_notice, retry_reason},
 };
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch, patience::Patience},
+    agent::{
+        Action, Dialect, Exit, Input, Launch,
+        emit::{emit, emit_unknown},
+        patience::Patience,
+    },
     event::{EventBody, Stream},
     failure::{Failure, FailureKind},
 };
@@ -46,7 +50,7 @@ impl Dialect for Plain {
             Input::Line { from: Stream::Stdout, bytes, cut } => {
                 self.has_lost_line |= cut;
                 if cut || self.turn.has_ended() {
-                    emit_unknown(Stream::Stdout, bytes, out);
+                    emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
                 } else {
                     self.text(bytes, out);
                 }
@@ -93,17 +97,17 @@ impl Plain {
             Header::Before => self.version(line),
         };
         if !is_read && !is_noise(line) {
-            emit_unknown(Stream::Stderr, bytes, out);
+            emit_unknown(self.turn.key(), Stream::Stderr, bytes, out);
         }
     }
 
     fn fact(&mut self, line: &str, out: &mut Vec<Action>) -> bool {
         match line.split_once(": ") {
             Some(("session id", id)) => self.turn.open(id.to_owned(), out),
-            Some(("model", model)) => self.turn.model = Some(model.to_owned()),
+            Some(("model", model)) => self.turn.end.model = Some(model.to_owned()),
             Some((name, value)) => {
                 let name = name.replace(' ', "_");
-                self.turn.meta.insert(name, value.into());
+                self.turn.end.meta.insert(name, value.into());
             }
             None => return false,
         }
@@ -114,7 +118,7 @@ impl Plain {
         let Some(version) = line.strip_prefix("OpenAI Codex v") else {
             return false;
         };
-        self.turn.meta.insert("version".to_owned(), version.into());
+        self.turn.end.meta.insert("version".to_owned(), version.into());
         true
     }
 
@@ -123,7 +127,7 @@ impl Plain {
             return false;
         };
         if let Some(notice) = retry_notice(message) {
-            emit(EventBody::Status(notice), out);
+            emit(self.turn.key(), EventBody::Status(notice), out);
             self.patience.notice(retry_reason(message), out);
             return true;
         }
@@ -149,7 +153,7 @@ impl Plain {
             }
         };
         let block = BLOCK.to_owned();
-        emit(EventBody::Output { text, block }, out);
+        emit(self.turn.key(), EventBody::Output { text, block }, out);
     }
 
     fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {

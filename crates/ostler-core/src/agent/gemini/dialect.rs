@@ -14,14 +14,15 @@ use super::{
     plain::Plain,
     stats,
     tool::Tools,
-    turn::{Turn, emit, emit_unknown, take_text},
+    turn::{Turn, take_text},
 };
 use crate::{
     agent::{
         Action, Dialect, Exit, Input, Launch,
         document::{Documents, Piece},
+        emit::{emit, emit_unknown, emit_warning},
     },
-    event::{EventBody, Status, StopReason, Stream, Usage},
+    event::{StopReason, Stream, Usage},
     failure::{Failure, FailureKind},
     request::Format,
 };
@@ -66,7 +67,7 @@ impl Dialect for Json {
             }
             Input::Line { from: Stream::Stdout, bytes, cut: true } => {
                 self.turn.has_lost_line = true;
-                emit_unknown(Stream::Stdout, bytes, out);
+                emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
             }
             Input::Line { from: Stream::Stdout, bytes, cut: false } => self.stdout(bytes, out),
             Input::Cancel { .. } => {
@@ -104,11 +105,11 @@ impl Json {
         match piece {
             Piece::Document { value: Value::Object(fields), raw } => {
                 if !self.object(fields, out) {
-                    emit_unknown(Stream::Stdout, raw, out);
+                    emit_unknown(self.turn.key(), Stream::Stdout, raw, out);
                 }
             }
             Piece::Document { raw, .. } | Piece::Line(raw) => {
-                emit_unknown(Stream::Stdout, raw, out);
+                emit_unknown(self.turn.key(), Stream::Stdout, raw, out);
             }
         }
     }
@@ -127,7 +128,7 @@ impl Json {
                 Some(event) => {
                     self.turn.end_block();
                     self.turn.confirm(out);
-                    emit(event, out);
+                    emit(self.turn.key(), event, out);
                     true
                 }
                 None => false,
@@ -135,7 +136,7 @@ impl Json {
             "tool_result" => match self.tools.result(&mut fields) {
                 Some(event) => {
                     self.turn.end_block();
-                    emit(event, out);
+                    emit(self.turn.key(), event, out);
                     self.count_call(out);
                     true
                 }
@@ -151,7 +152,7 @@ impl Json {
         let Some(id) = take_text(&mut fields, "session_id") else {
             return false;
         };
-        self.turn.model = take_text(&mut fields, "model").or(self.turn.model.take());
+        self.turn.end.model = take_text(&mut fields, "model").or(self.turn.end.model.take());
         self.turn.session(id, out);
         true
     }
@@ -238,15 +239,15 @@ impl Json {
     }
 
     fn note_stats(&mut self, stats: Value) {
-        self.turn.model = stats::model(&stats).or(self.turn.model.take());
-        self.turn.meta.insert("stats".to_owned(), stats);
+        self.turn.end.model = stats::model(&stats).or(self.turn.end.model.take());
+        self.turn.end.meta.insert("stats".to_owned(), stats);
     }
 
     fn warn(&mut self, text: String, out: &mut Vec<Action>) {
         if text.starts_with(LOOP) {
             self.turn.stop_reason = Some(StopReason::Other("loop_detected".to_owned()));
         }
-        emit(EventBody::Status(Status::Warning { text }), out);
+        emit_warning(self.turn.key(), text, out);
     }
 
     /// Ends the turn by a result without a reason in it: the error event before

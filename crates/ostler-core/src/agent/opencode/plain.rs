@@ -3,9 +3,12 @@
 
 use jiff::Timestamp;
 
-use super::turn::{Turn, emit, emit_unknown};
+use super::turn::Turn;
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch},
+    agent::{
+        Action, Dialect, Exit, Input, Launch,
+        emit::{emit, emit_unknown},
+    },
     event::{EventBody, StopReason, Stream},
     failure::Failure,
 };
@@ -26,7 +29,7 @@ impl Dialect for Plain {
             Input::Line { from: Stream::Stdout, bytes, cut } => {
                 self.has_lost_line |= cut;
                 if cut || self.turn.has_ended() {
-                    emit_unknown(Stream::Stdout, bytes, out);
+                    emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
                 } else {
                     self.turn.told_to_be_tried_again(out);
                     self.turn.patience.answered();
@@ -59,7 +62,7 @@ impl Plain {
                 line.into_owned()
             }
         };
-        emit(EventBody::Output { text, block: BLOCK.to_owned() }, out);
+        emit(self.turn.key(), EventBody::Output { text, block: BLOCK.to_owned() }, out);
     }
 
     fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {

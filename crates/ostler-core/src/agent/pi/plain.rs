@@ -3,12 +3,12 @@
 
 use jiff::Timestamp;
 
-use super::{
-    fault,
-    turn::{Turn, emit, unknown},
-};
+use super::{fault, turn::Turn};
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch},
+    agent::{
+        Action, Dialect, Exit, Input, Launch,
+        emit::{emit, emit_unknown},
+    },
     event::{EventBody, StopReason, Stream},
     failure::Failure,
 };
@@ -41,7 +41,7 @@ impl Plain {
             answer.push_str(&text);
         }
         if !text.is_empty() {
-            emit(EventBody::Output { text, block: BLOCK.to_owned() }, out);
+            emit(self.turn.key(), EventBody::Output { text, block: BLOCK.to_owned() }, out);
         }
     }
 
@@ -77,7 +77,7 @@ impl Dialect for Plain {
             Input::Line { from: Stream::Stdout, bytes, cut } => {
                 self.has_lost_line |= cut;
                 if cut || self.turn.has_ended() {
-                    unknown(Stream::Stdout, bytes, out);
+                    emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
                 } else {
                     self.line(bytes, out);
                 }
