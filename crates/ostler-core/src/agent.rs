@@ -9,6 +9,7 @@ pub mod claude;
 pub mod codex;
 mod document;
 mod emit;
+mod field;
 pub mod gemini;
 mod last_word;
 pub mod opencode;
@@ -19,6 +20,7 @@ pub(crate) mod play;
 pub(crate) mod sniff;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::{
     ffi::OsString,

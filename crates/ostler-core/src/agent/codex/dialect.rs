@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{
     fault,
-    item::{self, Item, Stage, Tool, content_text, take_text},
+    item::{self, Item, Stage, Tool, content_text},
     plain::Plain,
     turn::{Turn, is_noise, retry_notice, retry_reason, totals},
 };
@@ -19,6 +19,7 @@ use crate::{
     agent::{
         Action, Dialect, Exit, Input, Launch,
         emit::{emit, emit_unknown, emit_warning},
+        field::remove_text,
         patience::Patience,
     },
     event::{EventBody, Stream},
@@ -103,14 +104,14 @@ impl JsonLines {
         let Some(mut fields) = fields.filter(|_| !self.turn.has_ended()) else {
             return false;
         };
-        let kind = take_text(&mut fields, "type").unwrap_or_default();
+        let kind = remove_text(&mut fields, "type").unwrap_or_default();
         if kind != "turn.failed"
             && let Some(text) = self.error.take()
         {
             self.warn(text, out);
         }
         match kind.as_str() {
-            "thread.started" => match take_text(&mut fields, "thread_id") {
+            "thread.started" => match remove_text(&mut fields, "thread_id") {
                 Some(id) => self.turn.open(id, out),
                 None => return false,
             },
@@ -118,7 +119,7 @@ impl JsonLines {
             "item.started" => return self.item(Stage::Started, fields, out),
             "item.updated" => return self.item(Stage::Updated, fields, out),
             "item.completed" => return self.item(Stage::Completed, fields, out),
-            "error" => match take_text(&mut fields, "message") {
+            "error" => match remove_text(&mut fields, "message") {
                 Some(message) => self.error(message, out),
                 None => return false,
             },
@@ -198,7 +199,7 @@ impl JsonLines {
 
     fn failed(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) {
         let told = match fields.remove("error") {
-            Some(Value::Object(mut error)) => take_text(&mut error, "message"),
+            Some(Value::Object(mut error)) => remove_text(&mut error, "message"),
             Some(Value::String(message)) => Some(message),
             _ => None,
         };
@@ -226,11 +227,11 @@ impl JsonLines {
         let Some(text) = fields.remove("content").and_then(content_text) else {
             return false;
         };
-        if let Some(id) = take_text(&mut fields, "session_id") {
+        if let Some(id) = remove_text(&mut fields, "session_id") {
             self.turn.open(id, out);
         }
         if !self.turn.has_ended() {
-            let id = take_text(&mut fields, "id").unwrap_or_default();
+            let id = remove_text(&mut fields, "id").unwrap_or_default();
             self.message(&id, text, out);
         }
         true

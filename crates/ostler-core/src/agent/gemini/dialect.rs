@@ -14,13 +14,14 @@ use super::{
     plain::Plain,
     stats,
     tool::Tools,
-    turn::{Turn, take_text},
+    turn::Turn,
 };
 use crate::{
     agent::{
         Action, Dialect, Exit, Input, Launch,
         document::{Documents, Piece},
         emit::{emit, emit_unknown, emit_warning},
+        field::remove_text,
     },
     event::{StopReason, Stream, Usage},
     failure::{Failure, FailureKind},
@@ -116,7 +117,7 @@ impl Json {
 
     /// Takes one object; returns whether it was understood.
     fn object(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
-        let kind = take_text(&mut fields, "type");
+        let kind = remove_text(&mut fields, "type");
         match kind.as_deref().unwrap_or_default() {
             "init" => self.init(fields, out),
             // The prompt, once more.
@@ -149,17 +150,17 @@ impl Json {
     }
 
     fn init(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
-        let Some(id) = take_text(&mut fields, "session_id") else {
+        let Some(id) = remove_text(&mut fields, "session_id") else {
             return false;
         };
-        self.turn.end.model = take_text(&mut fields, "model").or(self.turn.end.model.take());
+        self.turn.end.model = remove_text(&mut fields, "model").or(self.turn.end.model.take());
         self.turn.session(id, out);
         true
     }
 
     fn message(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
         let is_answer = fields.get("role").and_then(Value::as_str) == Some("assistant");
-        let Some(text) = take_text(&mut fields, "content").filter(|_| is_answer) else {
+        let Some(text) = remove_text(&mut fields, "content").filter(|_| is_answer) else {
             return false;
         };
         if fields.get("delta").and_then(Value::as_bool) != Some(true) {
@@ -186,7 +187,7 @@ impl Json {
     }
 
     fn error(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
-        let Some(message) = take_text(&mut fields, "message") else {
+        let Some(message) = remove_text(&mut fields, "message") else {
             return false;
         };
         if fields.get("severity").and_then(Value::as_str) == Some("error") {
@@ -213,12 +214,12 @@ impl Json {
 
     /// The one object of `format=json`: an answer, an error, or both.
     fn single(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
-        let answer = take_text(&mut fields, "response");
+        let answer = remove_text(&mut fields, "response");
         let error = fields.get("error").and_then(Said::of_error);
         if answer.is_none() && error.is_none() {
             return false;
         }
-        if let Some(id) = take_text(&mut fields, "session_id") {
+        if let Some(id) = remove_text(&mut fields, "session_id") {
             self.turn.session(id, out);
         }
         let stats = fields.remove("stats").unwrap_or(Value::Null);

@@ -1,7 +1,5 @@
 //! What both forms of Gemini's output have in common: the session and the end.
 
-use serde_json::{Map, Value};
-
 use super::fault;
 use crate::{
     agent::{Action, Launch, ONLY_SESSION, ONLY_TURN, TurnKey, emit::emit, last_word::LastWord},
@@ -120,15 +118,5 @@ impl Turn {
         let reason = self.stop_reason.take().unwrap_or_else(|| fault::stop_reason(&failure));
         self.end.usage = usage;
         self.end.fail(failure, reason, self.answer.take(), out);
-    }
-}
-
-/// Takes a text out of an object, so that a long one is not copied.
-pub(super) fn take_text(fields: &mut Map<String, Value>, name: &str) -> Option<String> {
-    match fields.remove(name)? {
-        Value::String(text) => Some(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            None
-        }
     }
 }
