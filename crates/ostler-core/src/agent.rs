@@ -15,6 +15,7 @@ mod last_word;
 pub mod opencode;
 mod patience;
 pub mod pi;
+mod plain;
 #[cfg(test)]
 pub(crate) mod play;
 pub(crate) mod sniff;

@@ -12,6 +12,7 @@ use crate::{
         Action, Dialect, Exit, Input, Launch,
         emit::{emit, emit_unknown},
         patience::Patience,
+        plain::PlainAnswer,
     },
     event::{EventBody, Stream},
     failure::{Failure, FailureKind},
@@ -19,15 +20,12 @@ use crate::{
 
 /// The block that the whole answer belongs to.
 const BLOCK: &str = "answer";
-/// The answer is kept up to here; beyond it the events still carry all of it.
-const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
 /// What stands before and after the facts at the top of standard error.
 const RULE: &str = "--------";
 
 pub(super) struct Plain {
     turn: Turn,
-    answer: Option<String>,
-    has_lost_line: bool,
+    answer: PlainAnswer,
     header: Header,
     /// The last line that calls itself an error; it counts if the process fails.
     error: Option<String>,
@@ -48,7 +46,7 @@ impl Dialect for Plain {
         match input {
             Input::Line { from: Stream::Stderr, bytes, .. } => self.stderr(bytes, out),
             Input::Line { from: Stream::Stdout, bytes, cut } => {
-                self.has_lost_line |= cut;
+                self.answer.has_lost_line |= cut;
                 if cut || self.turn.has_ended() {
                     emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
                 } else {
@@ -72,8 +70,7 @@ impl Plain {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
         Self {
             turn: Turn::new(launch),
-            answer: None,
-            has_lost_line: false,
+            answer: PlainAnswer::default(),
             header: Header::Before,
             error: None,
             patience: Patience::default(),
@@ -137,21 +134,7 @@ impl Plain {
 
     fn text(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
         self.patience.progress();
-        let line = String::from_utf8_lossy(bytes);
-        let text = match &mut self.answer {
-            // The CLI ends the answer with a line end of its own, so line ends only separate.
-            Some(answer) => {
-                let more = format!("\n{line}");
-                if answer.len() <= MAX_ANSWER_BYTES {
-                    answer.push_str(&more);
-                }
-                more
-            }
-            None => {
-                self.answer = Some(line.clone().into_owned());
-                line.into_owned()
-            }
-        };
+        let text = self.answer.add(bytes);
         let block = BLOCK.to_owned();
         emit(self.turn.key(), EventBody::Output { text, block }, out);
     }
@@ -164,7 +147,7 @@ impl Plain {
         if !exit.is_success() {
             let error = self.error.take();
             self.turn.fail_with_exit(exit, error.as_deref(), answer, out);
-        } else if self.has_lost_line {
+        } else if self.answer.has_lost_line {
             self.turn.fail(Failure::unreadable(), None, out);
         } else {
             self.turn.complete(answer.unwrap_or_default(), None, out);

@@ -2,13 +2,13 @@
 
 use super::fault;
 use crate::{
-    agent::{Action, Launch, ONLY_SESSION, ONLY_TURN, TurnKey, emit::emit, last_word::LastWord},
+    agent::{
+        Action, Launch, ONLY_SESSION, ONLY_TURN, TurnKey, emit::emit, last_word::LastWord,
+        plain::MAX_ANSWER_BYTES,
+    },
     event::{EventBody, StopReason, Usage},
     failure::Failure,
 };
-
-/// The answer is kept up to here; beyond it the events still carry all of it.
-const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
 
 /// The one turn of a one-shot process.
 pub(super) struct Turn {
