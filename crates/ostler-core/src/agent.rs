@@ -7,6 +7,7 @@
 
 pub mod claude;
 pub mod codex;
+mod command_line;
 mod document;
 mod emit;
 mod field;
