@@ -21,6 +21,8 @@ mod plain;
 pub(crate) mod play;
 pub(crate) mod sniff;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 mod words;
 

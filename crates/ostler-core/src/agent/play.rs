@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs, path::Path};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Action, AgentSpec, Exit, Input, Launch, Mode, ONLY_TURN};
+use super::{Action, AgentSpec, Exit, Input, ONLY_TURN, testing::launch_of};
 use crate::{
     event::{EventBody, Status, Stream, Usage},
     request::{Open, Options},
@@ -73,15 +73,7 @@ pub(crate) fn play_with(
     options: &Options,
     open: &Open,
 ) -> Vec<Action> {
-    let launch = Launch {
-        mode: Mode::OneShot,
-        options,
-        open,
-        prompt: "hi",
-        version: None,
-        run_dir: Path::new("/run"),
-    };
-    let mut dialect = (spec.dialect)(&launch);
+    let mut dialect = (spec.dialect)(&launch_of(options, open, "hi"));
     let mut out = Vec::new();
     for (from, bytes) in [(Stream::Stderr, &recording.stderr), (Stream::Stdout, &recording.stdout)]
     {
