@@ -7,18 +7,26 @@
 
 pub mod claude;
 pub mod codex;
+mod command_line;
 mod dialect;
 mod document;
+mod emit;
+mod field;
 pub mod gemini;
+mod last_word;
 pub mod opencode;
 mod patience;
 pub mod pi;
+mod plain;
 #[cfg(test)]
 pub(crate) mod play;
 pub(crate) mod sniff;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 mod warm;
+mod words;
 
 use std::{
     ffi::OsString,

@@ -213,9 +213,10 @@ mod tests {
         let read = async {
             let mut seen = Vec::new();
             while let Some(event) = reader.recv().await {
-                let text = match event.body {
-                    EventBody::Output { text, .. } => text,
-                    other => other.kind().to_owned(),
+                let kind = event.body.kind().to_owned();
+                let EventBody::Output { text, .. } = event.body else {
+                    seen.push((event.seq, kind));
+                    continue;
                 };
                 seen.push((event.seq, text));
             }

@@ -186,6 +186,7 @@ async fn nothing_is_lost_when_waiting_is_given_up_again_and_again() {
                 received.extend(bytes);
                 received.push(b'\n');
             }
+            Ok(ProcEvent::StdinClosed) => {}
             Ok(ProcEvent::Exited { code, .. }) => {
                 assert_eq!(code, Some(0));
                 break;

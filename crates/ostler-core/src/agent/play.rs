@@ -5,9 +5,10 @@ use std::{fmt::Write as _, fs, path::Path};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Action, AgentSpec, Exit, Input, Launch, Mode, ONLY_TURN};
+use super::{Action, AgentSpec, Exit, Input, ONLY_TURN, testing::launch_of};
 use crate::{
     event::{EventBody, Status, Stream, Usage},
+    permission::Permission,
     request::{Open, Options},
 };
 
@@ -73,15 +74,7 @@ pub(crate) fn play_with(
     options: &Options,
     open: &Open,
 ) -> Vec<Action> {
-    let launch = Launch {
-        mode: Mode::OneShot,
-        options,
-        open,
-        prompt: "hi",
-        version: None,
-        run_dir: Path::new("/run"),
-    };
-    let mut dialect = (spec.dialect)(&launch);
+    let mut dialect = (spec.dialect)(&launch_of(options, open, "hi"));
     let mut out = Vec::new();
     for (from, bytes) in [(Stream::Stderr, &recording.stderr), (Stream::Stdout, &recording.stdout)]
     {
@@ -111,6 +104,20 @@ pub(crate) fn transcript(actions: &[Action]) -> String {
     for action in actions {
         let line = match action {
             Action::Stop => "stop".to_owned(),
+            Action::Write(bytes) => {
+                format!("write {}", shorten(String::from_utf8_lossy(bytes).trim_end()))
+            }
+            Action::Ready => "ready".to_owned(),
+            Action::OpenFailed { session, failure } => {
+                let message = shorten(&failure.message);
+                format!("open failed {} {} {message:?}", session.0, failure.kind.code())
+            }
+            Action::Unasked { session, turn } => format!("unasked {} {turn:?}", session.0),
+            Action::Ask { permission, .. } => {
+                let Permission { request, kind, tool, title, options, .. } = &**permission;
+                format!("ask {request} {kind:?} {tool} {:?} {options:?}", shorten(title))
+            }
+            Action::Withdraw { request, .. } => format!("withdraw {request}"),
             Action::Arm { timer, after } => format!("arm {timer:?} {after:?}"),
             Action::Opened { id, .. } => format!("opened {id}"),
             Action::Emit { parent, event, .. } => {
@@ -161,7 +168,9 @@ fn event_line(event: &EventBody) -> String {
             let (code, text) = status.code_and_text();
             format!("{code} {:?}", shorten(text))
         }
-        EventBody::Started(_) | EventBody::Complete(_) => "not for a dialect to say".to_owned(),
+        EventBody::Started(_) | EventBody::Permission(_) | EventBody::Complete(_) => {
+            "not for a dialect to say".to_owned()
+        }
     }
 }
 

@@ -131,15 +131,7 @@ fn resume(agent: &str) -> Open {
 }
 
 fn launch_of(spec: &AgentSpec, options: &Options, open: &Open, prompt: &str) -> CommandLine {
-    let launch = Launch {
-        mode: Mode::OneShot,
-        options,
-        open,
-        prompt,
-        version: None,
-        run_dir: Path::new("/run"),
-    };
-    (spec.launch)(&launch).unwrap()
+    (spec.launch)(&testing::launch_of(options, open, prompt)).unwrap()
 }
 
 /// Fills in a template of two words, and returns its arguments.

@@ -120,6 +120,7 @@ async fn nothing_is_lost_when_waiting_for_a_file_is_given_up_again_and_again() {
                 assert_eq!(from, Stream::Stdout);
                 received.push(String::from_utf8(bytes).unwrap());
             }
+            Ok(ProcEvent::StdinClosed) => {}
             Ok(ProcEvent::Exited { code, .. }) => {
                 assert_eq!(code, Some(0));
                 break;

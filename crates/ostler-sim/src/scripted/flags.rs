@@ -8,6 +8,11 @@ pub(super) struct Flag {
     pub(super) takes: Takes,
 }
 
+/// One line of a CLI's table of flags.
+pub(super) const fn flag(names: &'static [&'static str], takes: Takes) -> Flag {
+    Flag { names, takes }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
     Nothing,

@@ -7,7 +7,7 @@ use std::path::Path;
 use self::lines::{Lines, Stats};
 use super::agent::{Agent, Props};
 use super::answer::{Answer, pieces};
-use super::flags::{Flag, Takes};
+use super::flags::{Flag, Takes, flag};
 use super::given::Given;
 use super::id::Ids;
 use super::session::{Session, Sessions};
@@ -19,10 +19,6 @@ const DEFAULT_MODEL: &str = "auto";
 const USAGE: &str = "Usage: gemini [options] [command]";
 const NO_PROMPT: &str = "No input provided via stdin. Input can be provided by piping data into \
     gemini or using the --prompt option.";
-
-const fn flag(names: &'static [&'static str], takes: Takes) -> Flag {
-    Flag { names, takes }
-}
 
 const FLAGS: &[Flag] = &[
     flag(&["--version", "-v"], Takes::Nothing),

@@ -1,5 +1,4 @@
-//! What a played CLI was called with, where neither the order of flags matters
-//! nor what it would say to one that it does not know.
+//! What a played CLI was called with, where the order of flags does not matter.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +12,17 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Fails with the name of a flag that lacks its value.
+    /// Leaves out the flags that are not in the table; fails with the name of one
+    /// that lacks its value.
     pub(super) fn read(table: &[Flag], argv: &[String]) -> Result<Self, String> {
         let arguments = flags::parse_known(table, argv).map_err(|error| match error {
             FlagError::MissingValue(name) => name.to_owned(),
             FlagError::Unknown(name) => name,
         })?;
+        Ok(Self::of(arguments))
+    }
+
+    pub(super) fn of(arguments: Vec<Argument>) -> Self {
         let mut given = Self::default();
         for argument in arguments {
             match argument {
@@ -28,7 +32,7 @@ impl Given {
                 Argument::Word(word) | Argument::Literal(word) => given.words.push(word),
             }
         }
-        Ok(given)
+        given
     }
 
     pub(super) fn has(&self, name: &str) -> bool {

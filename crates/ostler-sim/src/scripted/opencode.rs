@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, Props, StdinKind};
 use super::answer::{Answer, Tool};
-use super::flags::{Flag, Takes};
+use super::flags::{Flag, Takes, flag};
 use super::given::Given;
 use super::id::Ids;
 use super::session::{Session, Sessions};
@@ -16,10 +16,6 @@ use super::{End, Error, clock, os};
 const VERSION: &str = "0.0.0 (scripted opencode)";
 const DEFAULT_MODEL: &str = "scripted/scripted";
 const USAGE: &str = "opencode run [message..]";
-
-const fn flag(names: &'static [&'static str], takes: Takes) -> Flag {
-    Flag { names, takes }
-}
 
 const FLAGS: &[Flag] = &[
     flag(&["--version", "-v"], Takes::Nothing),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use self::lines::{Assistant, Block};
 use super::agent::{Agent, Props};
 use super::answer::{Answer, pieces};
-use super::flags::{Flag, Takes};
+use super::flags::{Flag, Takes, flag};
 use super::given::Given;
 use super::id::{Ids, is_plain};
 use super::session::{Session, Sessions};
@@ -19,10 +19,6 @@ use super::{End, Error, os};
 const VERSION: &str = "0.0.0 (scripted pi)";
 const DEFAULT_MODEL: &str = "scripted";
 const USAGE: &str = "Usage: pi [options] [@files...] [messages...]";
-
-const fn flag(names: &'static [&'static str], takes: Takes) -> Flag {
-    Flag { names, takes }
-}
 
 const FLAGS: &[Flag] = &[
     flag(&["--version", "-v"], Takes::Nothing),

@@ -19,10 +19,11 @@ use super::{
 };
 use crate::{
     agent::{
-        Action, Dialect, Exit, Input, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd,
+        Action, Dialect, Exit, Input, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd, TurnKey,
         document::{Documents, Piece},
+        emit::{emit_unknown, emit_warning},
     },
-    event::{EventBody, Status, StopReason, Stream, Usage},
+    event::{StopReason, Stream, Usage},
     failure::{Failure, FailureKind},
     request::Format,
 };
@@ -52,10 +53,10 @@ impl Dialect for Claude {
     fn step(&mut self, now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
         let Self { documents, turn } = self;
         match input {
-            Input::Line { from: Stream::Stderr, bytes, .. } => complaint(bytes, out),
+            Input::Line { from: Stream::Stderr, bytes, .. } => complaint(turn.key, bytes, out),
             Input::Line { bytes, cut: true, .. } => {
                 documents.finish(|piece| turn.piece(now, piece, out));
-                unknown(Stream::Stdout, bytes, out);
+                emit_unknown(turn.key, Stream::Stdout, bytes, out);
             }
             Input::Line { bytes, .. } => {
                 documents.push(bytes, |piece| turn.piece(now, piece, out));
@@ -72,6 +73,7 @@ impl Dialect for Claude {
 
 /// What is remembered of a turn.
 pub(super) struct Turn {
+    pub(super) key: TurnKey,
     /// The session that was asked for.
     resumed: Option<String>,
     /// The session that answers.
@@ -107,6 +109,7 @@ impl Turn {
         let memo = launch.open.memo();
         let named = |name: &str| launch.options.env.iter().any(|(known, _)| known == name);
         Self {
+            key: ONLY_TURN,
             resumed: memo.map(|memo| memo.id.clone()),
             session: None,
             blocks: Blocks::default(),
@@ -138,17 +141,17 @@ impl Turn {
             {
                 for item in &mut items {
                     if !self.document(now, item, out) {
-                        unknown(Stream::Stdout, item.to_string().as_bytes(), out);
+                        emit_unknown(self.key, Stream::Stdout, item.to_string().as_bytes(), out);
                     }
                 }
             }
             Piece::Document { mut value, raw } => {
                 if !self.document(now, &mut value, out) {
-                    unknown(Stream::Stdout, raw, out);
+                    emit_unknown(self.key, Stream::Stdout, raw, out);
                 }
             }
             Piece::Line(bytes) => {
-                unknown(Stream::Stdout, bytes, out);
+                emit_unknown(self.key, Stream::Stdout, bytes, out);
                 if self.printed.len() < MAX_PRINTED_BYTES {
                     let start = bytes.get(..MAX_PRINTED_BYTES).unwrap_or(bytes);
                     self.printed.push_str(&String::from_utf8_lossy(start));
@@ -208,7 +211,7 @@ impl Turn {
         }
         if let Some(asked) = self.resumed.take().filter(|asked| *asked != id) {
             let text = format!("the session {asked} goes on under the id {id}");
-            emit(EventBody::Status(Status::Warning { text }), None, out);
+            emit_warning(self.key, text, out);
         }
         self.session = Some(id.clone());
         out.push(Action::Opened { session: ONLY_SESSION, id });
@@ -293,29 +296,15 @@ impl Turn {
             let tells = self.blocks.fresh(BlockKind::Output, text.clone());
             self.tell(tells, None, out);
         }
-        out.push(Action::EndTurn { turn: ONLY_TURN, end: Box::new(end) });
+        out.push(Action::EndTurn { turn: self.key, end: Box::new(end) });
     }
-}
-
-pub(super) fn emit(event: EventBody, parent: Option<&str>, out: &mut Vec<Action>) {
-    out.push(Action::Emit { turn: ONLY_TURN, parent: parent.map(str::to_owned), event });
 }
 
 /// Passes on a line of standard error: a warning as such, others as they are.
-pub(super) fn complaint(bytes: &[u8], out: &mut Vec<Action>) {
+pub(super) fn complaint(turn: TurnKey, bytes: &[u8], out: &mut Vec<Action>) {
     let text = String::from_utf8_lossy(bytes);
     if WARNINGS.iter().any(|start| text.starts_with(start)) {
-        let text = text.into_owned();
-        return emit(EventBody::Status(Status::Warning { text }), None, out);
+        return emit_warning(turn, text, out);
     }
-    unknown(Stream::Stderr, bytes, out);
-}
-
-/// Passes on a line that was not understood. Blank ones say nothing.
-pub(super) fn unknown(stream: Stream, bytes: &[u8], out: &mut Vec<Action>) {
-    if bytes.trim_ascii().is_empty() {
-        return;
-    }
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    emit(EventBody::Unknown { stream, text }, None, out);
+    emit_unknown(turn, Stream::Stderr, bytes, out);
 }

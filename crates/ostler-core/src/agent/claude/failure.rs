@@ -10,12 +10,15 @@ use serde_json::Value;
 
 use super::field;
 use crate::{
-    agent::Exit,
+    agent::{
+        Exit,
+        words::{Marks, exit_words, kind_by_marks},
+    },
     failure::{Failure, FailureKind},
 };
 
 /// Words that say more than the status beside them: a used-up account is a 400.
-const PHRASES: &[(&str, FailureKind)] = &[
+const PHRASES: &Marks = &[
     ("cannot be used with root/sudo", FailureKind::Denied),
     ("no conversation found with session id", FailureKind::SessionLost),
     ("does not match any session title", FailureKind::SessionLost),
@@ -31,7 +34,7 @@ const PHRASES: &[(&str, FailureKind)] = &[
 ];
 
 /// Words of a start that failed and of plain text output, where no field helps.
-const PHRASES_WITHOUT_FIELDS: &[(&str, FailureKind)] = &[
+const PHRASES_WITHOUT_FIELDS: &Marks = &[
     ("issue with the selected model", FailureKind::InvalidRequest),
     ("(429)", FailureKind::RateLimited),
     ("api error: 529", FailureKind::Overloaded),
@@ -179,10 +182,10 @@ impl Evidence {
             let known = WORDS.iter().find(|(word, _)| said(word));
             known.map(|(_, kind)| *kind)
         };
-        phrase(PHRASES, &self.message)
+        kind_by_marks(PHRASES, &self.message)
             .or_else(|| self.status.and_then(FailureKind::of_http_status))
             .or_else(by_word)
-            .or_else(|| phrase(PHRASES_WITHOUT_FIELDS, &self.message))
+            .or_else(|| kind_by_marks(PHRASES_WITHOUT_FIELDS, &self.message))
             .unwrap_or(FailureKind::Crashed)
     }
 }
@@ -218,13 +221,6 @@ fn complaint(stderr: &str) -> &str {
     error.or_else(|| lines.next()).unwrap_or_default()
 }
 
-fn exit_words(exit: &Exit) -> String {
-    match exit.signal {
-        Some(signal) => format!("the process was ended by signal {signal}"),
-        None => format!("the process ended with exit code {}", exit.number()),
-    }
-}
-
 /// Reads when a limit ends from the CLI's record of it.
 pub(super) fn resets_at(limit: &Value) -> Option<i64> {
     limit.get("resetsAt").and_then(Value::as_i64)
@@ -233,10 +229,4 @@ pub(super) fn resets_at(limit: &Value) -> Option<i64> {
 /// Older versions print `Claude AI usage limit reached|1790000000`.
 fn trailing_epoch(message: &str) -> Option<i64> {
     message.rsplit_once('|')?.1.trim().parse().ok()
-}
-
-fn phrase(table: &[(&str, FailureKind)], message: &str) -> Option<FailureKind> {
-    let lower = message.to_lowercase();
-    let known = table.iter().find(|(phrase, _)| lower.contains(phrase));
-    known.map(|(_, kind)| *kind)
 }

@@ -10,7 +10,10 @@ use std::{ffi::OsString, path::Path};
 use serde_json::json;
 
 use crate::{
-    agent::{CommandLine, Launch, LaunchError, Stdin},
+    agent::{
+        CommandLine, Launch, LaunchError, Stdin,
+        command_line::{push, push_variables, warn_if_asking, warn_if_refused},
+    },
     request::{Format, Options, Permissions, ProjectSettings, PromptCommands, Template, Thinking},
     template::{self, MAX_ARGUMENT_BYTES, TemplateFacts},
 };
@@ -67,10 +70,7 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
         (None, Format::Text) => plain(launch, "text"),
     };
     line.env = environment(options);
-    if options.permissions == Permissions::Ask {
-        let text = "nobody can be asked in a one-shot turn; running read-only";
-        line.warnings.push(text.to_owned());
-    }
+    warn_if_asking(&mut line.warnings, options);
     Ok(line)
 }
 
@@ -200,10 +200,7 @@ fn add_tools(options: &Options, line: &mut CommandLine) {
         .iter()
         .map(String::as_str)
         .partition(|rule| !read_only || READ_ONLY_TOOLS.contains(&tool_name(rule)));
-    if !refused.is_empty() {
-        let text = format!("not allowed, because the turn is read-only: {}", refused.join(", "));
-        line.warnings.push(text);
-    }
+    warn_if_refused(&mut line.warnings, &refused);
     for rule in &allowed {
         push(&mut line.args, ["--allowedTools", rule]);
     }
@@ -312,8 +309,8 @@ fn is_safe_argument(prompt: &str) -> bool {
 }
 
 fn environment(options: &Options) -> Vec<(OsString, OsString)> {
-    let mut env: Vec<(OsString, OsString)> =
-        ENV.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let mut env = Vec::new();
+    push_variables(&mut env, ENV);
     if options.prompt_commands == PromptCommands::Off {
         // Else `@file` anywhere in a prompt is replaced by that file.
         env.push(("CLAUDE_CODE_DISABLE_FILE_MENTIONS".into(), "1".into()));
@@ -323,8 +320,4 @@ fn environment(options: &Options) -> Vec<(OsString, OsString)> {
         env.push(("CLAUDE_CONFIG_DIR".into(), home.join(".claude").into()));
     }
     env
-}
-
-fn push<T: Into<OsString>>(args: &mut Vec<OsString>, more: impl IntoIterator<Item = T>) {
-    args.extend(more.into_iter().map(Into::into));
 }

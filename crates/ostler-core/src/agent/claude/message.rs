@@ -6,11 +6,14 @@ use serde_json::Value;
 
 use super::{
     blocks::{BlockKind, Tell},
-    dialect::{Turn, emit, unknown},
+    dialect::Turn,
     field, outcome, tool,
 };
 use crate::{
-    agent::Action,
+    agent::{
+        Action,
+        emit::{emit, emit_for, emit_unknown},
+    },
     event::{EventBody, Status, Stream, Usage},
 };
 
@@ -79,7 +82,9 @@ impl Turn {
             }
             // Thinking that only the provider can read.
             Some("redacted_thinking") => {}
-            Some(_) | None => unknown(Stream::Stdout, block.to_string().as_bytes(), out),
+            Some(_) | None => {
+                emit_unknown(self.key, Stream::Stdout, block.to_string().as_bytes(), out);
+            }
         }
     }
 
@@ -109,7 +114,7 @@ impl Turn {
         self.calls.insert(id.clone(), tool.clone());
         let title = tool::title(&tool, input.as_ref().unwrap_or(&Value::Null));
         let event = EventBody::ToolUse { id, tool, input, title };
-        emit(event, parent, out);
+        emit_for(self.key, parent, event, out);
     }
 
     pub(super) fn tool_result(
@@ -122,7 +127,7 @@ impl Turn {
         let id = field::take_text(&mut block, "tool_use_id").unwrap_or_default();
         let tool = self.calls.remove(&id).unwrap_or_default();
         let result = tool::result(&mut block, details, id, tool);
-        emit(EventBody::ToolResult(result), parent, out);
+        emit_for(self.key, parent, EventBody::ToolResult(result), out);
     }
 
     /// An error of the provider, written by the CLI as if the model had said it.
@@ -132,7 +137,7 @@ impl Turn {
         if parent.is_some() {
             // A sub-agent failed; the turn goes on.
             let event = EventBody::Status(Status::Warning { text: message });
-            return emit(event, parent.as_deref(), out);
+            return emit_for(self.key, parent.as_deref(), event, out);
         }
         self.before.evidence.gather(line);
         self.before.evidence.message = message;
@@ -246,7 +251,7 @@ impl Turn {
                 add(self.used.output_tokens, call.output_tokens),
                 add(self.used.cached_tokens, call.cached_tokens),
             );
-            emit(EventBody::Usage(self.used), None, out);
+            emit(self.key, EventBody::Usage(self.used), out);
         }
     }
 
@@ -268,7 +273,7 @@ impl Turn {
                 }
                 Tell::Retract { block } => EventBody::Status(Status::Retracted { block }),
             };
-            emit(event, parent, out);
+            emit_for(self.key, parent, event, out);
         }
     }
 }

@@ -6,12 +6,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    dialect::{Turn, emit},
+    dialect::Turn,
     failure::{self, Evidence},
     field,
 };
 use crate::{
-    agent::Action,
+    agent::{
+        Action,
+        emit::{emit, emit_warning},
+    },
     event::{EventBody, Status},
     failure::Failure,
 };
@@ -51,12 +54,12 @@ impl Turn {
                 let tool = field::text(line, "tool_name").unwrap_or("a tool");
                 let why = field::text(line, "message").unwrap_or_default();
                 let text = format!("permission denied for {tool}: {why}");
-                emit(EventBody::Status(Status::Warning { text }), None, out);
+                emit_warning(self.key, text, out);
                 true
             }
             Some("informational") => match field::take_text(line, "content") {
                 Some(text) => {
-                    emit(EventBody::Status(Status::Warning { text }), None, out);
+                    emit_warning(self.key, text, out);
                     true
                 }
                 None => false,
@@ -67,7 +70,7 @@ impl Turn {
                     Some(tokens) => format!("the history of {tokens} tokens was made shorter"),
                     None => "the history was made shorter".to_owned(),
                 };
-                emit(EventBody::Status(Status::Compacted { text }), None, out);
+                emit(self.key, EventBody::Status(Status::Compacted { text }), out);
                 true
             }
             Some(subtype) => QUIET_NOTICES.contains(&subtype),
@@ -101,7 +104,7 @@ impl Turn {
             delay_ms: delay.and_then(|delay| u64::try_from(delay.as_millis()).ok()),
             text: why.clone(),
         };
-        emit(EventBody::Status(notice), None, out);
+        emit(self.key, EventBody::Status(notice), out);
         let delay = delay.unwrap_or_default();
         self.waited = self.waited.saturating_add(delay);
         if self.patience.is_none_or(|patience| self.waited <= patience) {
@@ -131,7 +134,7 @@ impl Turn {
             Some(status) => {
                 let which = field::text(limit, "rateLimitType").unwrap_or("rate");
                 let text = format!("{which} limit: {status}");
-                emit(EventBody::Status(Status::Warning { text }), None, out);
+                emit_warning(self.key, text, out);
             }
         }
         true

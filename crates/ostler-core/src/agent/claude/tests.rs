@@ -5,14 +5,20 @@ mod properties;
 mod recordings;
 mod traps;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 
 use super::SPEC;
 use crate::{
-    agent::{Action, CommandLine, Exit, Input, Launch, Stdin, TurnEnd, play::Recording},
-    event::{EventBody, Mode, Status, Stream},
+    agent::{
+        Action, CommandLine, Exit, Input, Launch, Stdin,
+        play::Recording,
+        testing::{
+            any_value, argv, end_of, events, exit, fixture, launch_of, sessions, stdout_line,
+        },
+    },
+    event::{EventBody, Status, Stream},
     memo::Memo,
     request::{Format, Open, Options},
 };
@@ -31,44 +37,23 @@ fn resume(id: &str) -> Open {
     Open::Resume(Box::new(Memo::of_id("claude", id)))
 }
 
-fn fixture(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/claude");
-    folder.join(format!("{name}.stdout"))
-}
-
 fn recording(name: &str) -> Recording {
-    Recording::read(&fixture(name))
+    Recording::read(&fixture(&format!("claude/{name}")))
 }
 
 fn a_launch<'a>(options: &'a Options, open: &'a Open, prompt: &'a str) -> Launch<'a> {
-    Launch {
-        mode: Mode::OneShot,
-        options,
-        open,
-        prompt,
-        version: None,
-        run_dir: Path::new(RUN_DIR),
-    }
+    Launch { run_dir: Path::new(RUN_DIR), ..launch_of(options, open, prompt) }
 }
 
 fn command_line(options: &Options, open: &Open, prompt: &str) -> CommandLine {
     (SPEC.launch)(&a_launch(options, open, prompt)).unwrap()
 }
 
-fn argv(line: &CommandLine) -> Vec<&str> {
-    let args = line.args.iter();
-    args.map(|arg| arg.to_str().unwrap()).collect()
-}
-
 fn stdin(line: &CommandLine) -> &str {
     match &line.stdin {
-        Stdin::Null => "",
+        Stdin::Null | Stdin::Open => "",
         Stdin::Bytes(bytes) => std::str::from_utf8(bytes).unwrap(),
     }
-}
-
-fn exit(code: i32, stderr: &str) -> Exit {
-    Exit { code: Some(code), signal: None, stderr: stderr.to_owned() }
 }
 
 /// Feeds lines of standard output, then the exit.
@@ -82,9 +67,7 @@ fn read<'a>(
     let mut out = Vec::new();
     let now = Timestamp::UNIX_EPOCH;
     for bytes in lines {
-        let from = Stream::Stdout;
-        let cut = false;
-        dialect.step(now, Input::Line { from, bytes, cut }, &mut out);
+        dialect.step(now, stdout_line(bytes), &mut out);
     }
     dialect.step(now, Input::Exited(exit), &mut out);
     out
@@ -95,34 +78,8 @@ fn read_text(text: &str) -> Vec<Action> {
     read(&options(), &Open::New, text.lines().map(str::as_bytes), &exit(0, ""))
 }
 
-fn end(actions: &[Action]) -> &TurnEnd {
-    let mut ends = actions.iter().filter_map(|action| match action {
-        Action::EndTurn { end, .. } => Some(end.as_ref()),
-        Action::Stop | Action::Arm { .. } | Action::Opened { .. } | Action::Emit { .. } => None,
-    });
-    let end = ends.next().expect("the turn ends");
-    assert!(ends.next().is_none(), "the turn ends once");
-    end
-}
-
 fn failure_kind(actions: &[Action]) -> Option<&'static str> {
-    end(actions).failure.as_ref().map(|f| f.kind.code())
-}
-
-fn sessions(actions: &[Action]) -> Vec<&str> {
-    let opened = actions.iter().filter_map(|action| match action {
-        Action::Opened { id, .. } => Some(id.as_str()),
-        Action::Stop | Action::Arm { .. } | Action::EndTurn { .. } | Action::Emit { .. } => None,
-    });
-    opened.collect()
-}
-
-fn events(actions: &[Action]) -> Vec<&EventBody> {
-    let events = actions.iter().filter_map(|action| match action {
-        Action::Emit { event, .. } => Some(event),
-        Action::Stop | Action::Arm { .. } | Action::EndTurn { .. } | Action::Opened { .. } => None,
-    });
-    events.collect()
+    end_of(actions).failure.as_ref().map(|f| f.kind.code())
 }
 
 /// Returns the text that a reader of the events is left with.

@@ -3,18 +3,20 @@
 use jiff::Timestamp;
 
 use super::{
-    dialect::{complaint, unknown},
+    dialect::complaint,
     failure::{self, Evidence},
 };
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd},
+    agent::{
+        Action, Dialect, Exit, Input, Launch, ONLY_SESSION, ONLY_TURN,
+        emit::{emit, emit_unknown},
+        last_word::LastWord,
+        plain::PlainAnswer,
+    },
     event::{EventBody, StopReason, Stream},
     request::Open,
     template,
 };
-
-/// The answer is kept up to here; beyond it the events still carry all of it.
-const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
 
 /// The name of the one block that all lines belong to.
 const BLOCK: &str = "b1";
@@ -23,8 +25,8 @@ const BLOCK: &str = "b1";
 pub(super) struct PlainText {
     /// The session as far as it is known: plain text does not tell its id.
     session: Option<String>,
-    answer: Option<String>,
-    ended: bool,
+    answer: PlainAnswer,
+    end: LastWord,
 }
 
 impl PlainText {
@@ -34,60 +36,43 @@ impl PlainText {
             // A template names the new session itself.
             Open::New => template::new_session_id("claude", launch.options),
         };
-        Self { session, answer: None, ended: false }
+        Self { session, answer: PlainAnswer::default(), end: LastWord::new(ONLY_TURN, None) }
     }
 
     fn line(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
-        let line = String::from_utf8_lossy(bytes);
-        // The line break at the very end is not the answer's.
-        let text = match self.answer {
-            None => line.into_owned(),
-            Some(_) => format!("\n{line}"),
-        };
-        let answer = self.answer.get_or_insert_default();
-        if answer.len() <= MAX_ANSWER_BYTES {
-            answer.push_str(&text);
-        }
+        let text = self.answer.add(bytes);
         if !text.is_empty() {
-            out.push(Action::Emit {
-                turn: ONLY_TURN,
-                parent: None,
-                event: EventBody::Output { text, block: BLOCK.to_owned() },
-            });
+            emit(self.end.turn, EventBody::Output { text, block: BLOCK.to_owned() }, out);
         }
     }
 
     fn exited(&mut self, now: Timestamp, exit: &Exit, out: &mut Vec<Action>) {
-        if self.ended {
+        if self.end.is_said() {
             return;
         }
-        self.ended = true;
         let answer = self.answer.take().unwrap_or_default();
-        let mut end = TurnEnd::default();
         if exit.is_success() {
             if let Some(id) = self.session.take() {
                 out.push(Action::Opened { session: ONLY_SESSION, id });
             }
-            end.text = Some(answer);
-            end.stop_reason = Some(StopReason::EndTurn);
+            self.end.complete(answer, StopReason::EndTurn, out);
         } else {
             // Errors of the provider are printed where the answer would be.
-            end.failure = Some(failure::of_exit(exit, Evidence::default(), &answer, now));
-            end.stop_reason = Some(StopReason::Error);
+            let failure = failure::of_exit(exit, Evidence::default(), &answer, now);
+            self.end.fail(failure, StopReason::Error, None, out);
         }
-        out.push(Action::EndTurn { turn: ONLY_TURN, end: Box::new(end) });
     }
 }
 
 impl Dialect for PlainText {
     fn step(&mut self, now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
         match input {
-            Input::Line { from: Stream::Stderr, bytes, .. } => complaint(bytes, out),
+            Input::Line { from: Stream::Stderr, bytes, .. } => complaint(self.end.turn, bytes, out),
             Input::Line { from: Stream::Stdout, bytes, cut: true } => {
-                unknown(Stream::Stdout, bytes, out)
+                emit_unknown(self.end.turn, Stream::Stdout, bytes, out)
             }
-            Input::Line { bytes, .. } if !self.ended => self.line(bytes, out),
-            Input::Line { bytes, .. } => unknown(Stream::Stdout, bytes, out),
+            Input::Line { bytes, .. } if !self.end.is_said() => self.line(bytes, out),
+            Input::Line { bytes, .. } => emit_unknown(self.end.turn, Stream::Stdout, bytes, out),
             Input::Cancel { .. } => out.push(Action::Stop),
             Input::Timer(_) | Input::Order(_) => {}
             Input::Exited(exit) => self.exited(now, exit, out),

@@ -11,13 +11,18 @@ use serde_json::{Map, Value};
 
 use super::{
     fault,
-    item::{self, Item, Stage, Tool, content_text, take_text},
+    item::{self, Item, Stage, Tool, content_text},
     plain::Plain,
-    turn::{Turn, emit, emit_unknown, is_noise, retry_notice, retry_reason, totals},
+    turn::{Turn, is_noise, retry_notice, retry_reason, totals},
 };
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch, patience::Patience},
-    event::{EventBody, Status, Stream},
+    agent::{
+        Action, Dialect, Exit, Input, Launch,
+        emit::{emit, emit_unknown, emit_warning},
+        field::remove_text,
+        patience::Patience,
+    },
+    event::{EventBody, Stream},
     failure::{Failure, FailureKind},
     request::Format,
 };
@@ -51,14 +56,14 @@ impl Dialect for JsonLines {
         match input {
             Input::Line { from: Stream::Stderr, bytes, .. } => {
                 if !is_noise(&String::from_utf8_lossy(bytes)) {
-                    emit_unknown(Stream::Stderr, bytes, out);
+                    emit_unknown(self.turn.key(), Stream::Stderr, bytes, out);
                 }
             }
             Input::Line { from: Stream::Stdout, bytes, cut } => {
                 self.has_lost_line |= cut;
                 let fields = if cut { None } else { parse(bytes) };
-                if !self.line(fields, out) && !bytes.trim_ascii().is_empty() {
-                    emit_unknown(Stream::Stdout, bytes, out);
+                if !self.line(fields, out) {
+                    emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
@@ -100,14 +105,14 @@ impl JsonLines {
         let Some(mut fields) = fields.filter(|_| !self.turn.has_ended()) else {
             return false;
         };
-        let kind = take_text(&mut fields, "type").unwrap_or_default();
+        let kind = remove_text(&mut fields, "type").unwrap_or_default();
         if kind != "turn.failed"
             && let Some(text) = self.error.take()
         {
             self.warn(text, out);
         }
         match kind.as_str() {
-            "thread.started" => match take_text(&mut fields, "thread_id") {
+            "thread.started" => match remove_text(&mut fields, "thread_id") {
                 Some(id) => self.turn.open(id, out),
                 None => return false,
             },
@@ -115,7 +120,7 @@ impl JsonLines {
             "item.started" => return self.item(Stage::Started, fields, out),
             "item.updated" => return self.item(Stage::Updated, fields, out),
             "item.completed" => return self.item(Stage::Completed, fields, out),
-            "error" => match take_text(&mut fields, "message") {
+            "error" => match remove_text(&mut fields, "message") {
                 Some(message) => self.error(message, out),
                 None => return false,
             },
@@ -146,7 +151,7 @@ impl JsonLines {
             (Item::Message { id, text }, Stage::Completed) => self.message(&id, text, out),
             (Item::Reasoning { id, text }, Stage::Completed) => {
                 let block = self.new_block(&id);
-                emit(EventBody::Thinking { text, block }, out);
+                emit(self.turn.key(), EventBody::Thinking { text, block }, out);
             }
             // The whole text comes with the completed item.
             (Item::Message { .. } | Item::Reasoning { .. }, Stage::Started | Stage::Updated) => {}
@@ -160,14 +165,14 @@ impl JsonLines {
         let block = self.new_block(id);
         self.answer = Some(text.clone());
         self.has_lost_line = false;
-        emit(EventBody::Output { text, block }, out);
+        emit(self.turn.key(), EventBody::Output { text, block }, out);
     }
 
     fn tool(&mut self, tool: Tool, stage: Stage, out: &mut Vec<Action>) -> bool {
         let is_first = self.told.insert(tool.result.id.clone());
         let events = tool.events(stage, is_first);
         let is_understood = !events.is_empty();
-        events.into_iter().for_each(|event| emit(event, out));
+        events.into_iter().for_each(|event| emit(self.turn.key(), event, out));
         is_understood
     }
 
@@ -176,7 +181,7 @@ impl JsonLines {
             self.error = Some(message);
             return;
         };
-        emit(EventBody::Status(notice), out);
+        emit(self.turn.key(), EventBody::Status(notice), out);
         self.patience.notice(retry_reason(&message), out);
     }
 
@@ -188,14 +193,14 @@ impl JsonLines {
         }
         let usage = fields.remove("usage").unwrap_or(Value::Null);
         let totals = totals(&usage);
-        self.turn.meta.insert("session_usage".to_owned(), usage);
+        self.turn.end.meta.insert("session_usage".to_owned(), usage);
         let answer = self.answer.take().unwrap_or_default();
         self.turn.complete(answer, totals, out);
     }
 
     fn failed(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) {
         let told = match fields.remove("error") {
-            Some(Value::Object(mut error)) => take_text(&mut error, "message"),
+            Some(Value::Object(mut error)) => remove_text(&mut error, "message"),
             Some(Value::String(message)) => Some(message),
             _ => None,
         };
@@ -223,11 +228,11 @@ impl JsonLines {
         let Some(text) = fields.remove("content").and_then(content_text) else {
             return false;
         };
-        if let Some(id) = take_text(&mut fields, "session_id") {
+        if let Some(id) = remove_text(&mut fields, "session_id") {
             self.turn.open(id, out);
         }
         if !self.turn.has_ended() {
-            let id = take_text(&mut fields, "id").unwrap_or_default();
+            let id = remove_text(&mut fields, "id").unwrap_or_default();
             self.message(&id, text, out);
         }
         true
@@ -269,7 +274,7 @@ impl JsonLines {
     fn warn(&mut self, text: String, out: &mut Vec<Action>) {
         if self.last_warning.as_ref() != Some(&text) {
             self.last_warning = Some(text.clone());
-            emit(EventBody::Status(Status::Warning { text }), out);
+            emit_warning(self.turn.key(), text, out);
         }
     }
 

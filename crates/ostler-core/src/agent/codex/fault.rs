@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    agent::Exit,
+    agent::{
+        Exit,
+        words::{Marks, exit_words, kind_by_marks},
+    },
     event::StopReason,
     failure::{Failure, FailureKind},
 };
@@ -14,7 +17,7 @@ const MAX_OUTPUT_TOKENS: &str = "reason: max_output_tokens";
 
 /// What a message holds, in lower case, and what that means. The first hit
 /// counts; the messages that wrap others come last.
-const MARKS: &[(&str, FailureKind)] = &[
+const MARKS: &Marks = &[
     ("no rollout found", FailureKind::SessionLost),
     ("already has an active writer", FailureKind::SessionBusy),
     ("not inside a trusted directory", FailureKind::Denied),
@@ -92,13 +95,7 @@ pub(super) fn of_exit(exit: &Exit, is_noise: fn(&str) -> bool) -> Failure {
             }
             failure
         }
-        None => {
-            let how = match exit.signal {
-                Some(signal) => format!("the process was ended by signal {signal}"),
-                None => format!("the process ended with exit code {}", exit.number()),
-            };
-            Failure::new(FailureKind::Crashed, how)
-        }
+        None => Failure::new(FailureKind::Crashed, exit_words(exit)),
     }
 }
 
@@ -115,9 +112,7 @@ pub(super) fn stop_reason(failure: &Failure) -> StopReason {
 
 fn kind_of(text: &str) -> Option<FailureKind> {
     let text = text.to_lowercase();
-    http_status(&text)
-        .and_then(FailureKind::of_http_status)
-        .or_else(|| MARKS.iter().find(|(mark, _)| text.contains(mark)).map(|(_, kind)| *kind))
+    http_status(&text).and_then(FailureKind::of_http_status).or_else(|| kind_by_marks(MARKS, &text))
 }
 
 fn http_status(text: &str) -> Option<u16> {

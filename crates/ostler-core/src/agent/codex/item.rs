@@ -7,7 +7,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::event::{EventBody, ToolResult};
+use crate::{
+    agent::{field::remove_text, words::one_line},
+    event::{EventBody, ToolResult},
+};
 
 /// One item.
 pub(super) enum Item {
@@ -57,16 +60,16 @@ impl Tool {
 
 /// Reads an item; `None` when its type is not known.
 pub(super) fn read(mut fields: Map<String, Value>) -> Option<Item> {
-    let kind = take_text(&mut fields, "type")?;
-    let id = take_text(&mut fields, "id").unwrap_or_default();
+    let kind = remove_text(&mut fields, "type")?;
+    let id = remove_text(&mut fields, "id").unwrap_or_default();
     let item = match kind.as_str() {
         "agent_message" => {
-            Item::Message { id, text: take_text(&mut fields, "text").unwrap_or_default() }
+            Item::Message { id, text: remove_text(&mut fields, "text").unwrap_or_default() }
         }
         "reasoning" => {
-            Item::Reasoning { id, text: take_text(&mut fields, "text").unwrap_or_default() }
+            Item::Reasoning { id, text: remove_text(&mut fields, "text").unwrap_or_default() }
         }
-        "error" => Item::Error { message: take_text(&mut fields, "message").unwrap_or_default() },
+        "error" => Item::Error { message: remove_text(&mut fields, "message").unwrap_or_default() },
         "command_execution" => Item::tool(command(fields), id, kind),
         "file_change" => Item::tool(file_change(fields), id, kind),
         "mcp_tool_call" => {
@@ -90,14 +93,14 @@ impl Item {
 }
 
 fn command(mut fields: Map<String, Value>) -> Tool {
-    let command = take_text(&mut fields, "command").unwrap_or_default();
+    let command = remove_text(&mut fields, "command").unwrap_or_default();
     let exit_code =
         fields.get("exit_code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
     Tool {
         title: one_line(&command),
         is_plan: false,
         result: ToolResult {
-            output: take_text(&mut fields, "aggregated_output").unwrap_or_default(),
+            output: remove_text(&mut fields, "aggregated_output").unwrap_or_default(),
             is_error: has_failed(&fields) || exit_code.is_some_and(|code| code != 0),
             exit_code,
             ..ToolResult::default()
@@ -166,7 +169,7 @@ fn mcp_output(result: Option<&Value>) -> String {
 }
 
 fn web_search(mut fields: Map<String, Value>) -> Tool {
-    let query = take_text(&mut fields, "query").unwrap_or_default();
+    let query = remove_text(&mut fields, "query").unwrap_or_default();
     Tool {
         title: one_line(&query),
         is_plan: false,
@@ -222,16 +225,6 @@ fn has_failed(fields: &Map<String, Value>) -> bool {
     matches!(fields.get("status").and_then(Value::as_str), Some("failed" | "declined"))
 }
 
-/// Takes a text out of an object, so that a long one is not copied.
-pub(super) fn take_text(fields: &mut Map<String, Value>, name: &str) -> Option<String> {
-    match fields.remove(name)? {
-        Value::String(text) => Some(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            None
-        }
-    }
-}
-
 /// The text of an older message: a string, or parts that have one each.
 pub(super) fn content_text(content: Value) -> Option<String> {
     if let Value::String(text) = content {
@@ -243,13 +236,4 @@ pub(super) fn content_text(content: Value) -> Option<String> {
 
 fn object(name: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value)]))
-}
-
-fn one_line(text: &str) -> String {
-    let mut lines = text.trim().lines();
-    let first = lines.next().unwrap_or_default();
-    match lines.next() {
-        Some(_) => format!("{first} …"),
-        None => first.to_owned(),
-    }
 }

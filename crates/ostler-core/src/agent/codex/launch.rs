@@ -8,7 +8,10 @@ use std::ffi::OsString;
 
 use super::config::{defined_provider, toml_string};
 use crate::{
-    agent::{CommandLine, Launch, LaunchError, Stdin},
+    agent::{
+        CommandLine, Launch, LaunchError, Stdin,
+        command_line::{Form, push, push_pair, warn_if, warn_if_asking},
+    },
     memo::{self, Memo},
     request::{
         Format, Open, Options, Permissions, ProjectSettings, PromptCommands, Template, Thinking,
@@ -62,54 +65,59 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
     }
     let form = Form::of(options);
     let system = SystemPrompt::of(launch);
-    let mut args = Args(vec!["exec".into()]);
-    args.0.extend(flags(options, form, Some(options.format), &system).0);
+    let mut args = vec!["exec".into()];
+    args.extend(flags(options, form, Some(options.format), &system));
     if let Open::Resume(memo) = launch.open {
-        args.pair("resume", &memo.id);
+        push_pair(&mut args, "resume", &memo.id);
     }
     let prompt = system.before(launch.prompt);
     let stdin = if form == Form::Literal && is_safe_argument(&prompt) {
-        args.0.push(prompt.into());
+        args.push(prompt.into());
         // With an open pipe on standard input the CLI would wait for its end for ever.
         Stdin::Null
     } else {
-        args.flag("-");
+        push(&mut args, ["-"]);
         Stdin::Bytes(prompt.into_bytes())
     };
     let (env, warnings) = (home(options), warnings(launch, form));
-    Ok(CommandLine { args: args.0, env, stdin, warnings, ..CommandLine::default() })
+    Ok(CommandLine { args, env, stdin, warnings, ..CommandLine::default() })
 }
 
 /// Everything between the subcommand and the session.
-fn flags(options: &Options, form: Form, format: Option<Format>, system: &SystemPrompt) -> Args {
-    let mut args = Args(Vec::new());
+fn flags(
+    options: &Options,
+    form: Form,
+    format: Option<Format>,
+    system: &SystemPrompt,
+) -> Vec<OsString> {
+    let mut args = Vec::new();
     match format {
-        Some(Format::StreamJson | Format::Json) => args.flag("--json"),
+        Some(Format::StreamJson | Format::Json) => push(&mut args, ["--json"]),
         // The session id stands in a header that colours would make unreadable.
-        Some(Format::Text) | None => args.pair("--color", "never"),
+        Some(Format::Text) | None => push_pair(&mut args, "--color", "never"),
     }
-    args.flag("--skip-git-repo-check");
+    push(&mut args, ["--skip-git-repo-check"]);
     match options.permissions {
-        Permissions::Bypass => args.flag("--dangerously-bypass-approvals-and-sandbox"),
-        Permissions::Ask | Permissions::ReadOnly => args.pair("--sandbox", "read-only"),
+        Permissions::Bypass => push(&mut args, ["--dangerously-bypass-approvals-and-sandbox"]),
+        Permissions::Ask | Permissions::ReadOnly => push_pair(&mut args, "--sandbox", "read-only"),
     }
-    args.pair("--cd", &options.cwd);
+    push_pair(&mut args, "--cd", &options.cwd);
     if let Some(model) = &options.model {
-        args.pair("--model", model);
+        push_pair(&mut args, "--model", model);
     }
     if let SystemPrompt::Setting(setting) = system {
-        args.pair("-c", setting);
+        push_pair(&mut args, "-c", setting);
     }
     if let Some(level) = options.thinking {
         let effort = toml_string(effort(level));
-        args.pair("-c", format!("model_reasoning_effort={effort}"));
+        push_pair(&mut args, "-c", format!("model_reasoning_effort={effort}"));
     }
     if form == Form::Default {
-        args.safety(options);
+        push_safety(&mut args, options);
     }
-    args.0.extend(options.extra_args.iter().map(OsString::from));
+    push(&mut args, &options.extra_args);
     if form == Form::Default {
-        args.retry_bounds(&options.extra_args);
+        push_retry_bounds(&mut args, &options.extra_args);
     }
     args
 }
@@ -118,7 +126,7 @@ fn flags(options: &Options, form: Form, format: Option<Format>, system: &SystemP
 fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine, LaunchError> {
     let options = launch.options;
     let system = SystemPrompt::of(launch);
-    let flags = template::groups(&flags(options, Form::Default, template.format, &system).0);
+    let flags = template::groups(&flags(options, Form::Default, template.format, &system));
     let prompt = system.before(launch.prompt);
     let line =
         template::fill(&TEMPLATE, template, launch.open, &prompt, prompt.as_bytes(), &flags)?;
@@ -126,64 +134,39 @@ fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine
     Ok(CommandLine { env, warnings, ..line })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Literal,
-    Default,
+fn push_safety(args: &mut Vec<OsString>, options: &Options) {
+    for setting in SAFE_SETTINGS {
+        push_pair(args, "-c", *setting);
+    }
+    if options.home.is_some() {
+        // Plugins look for updates on the network at every start. In the user's own home
+        // that is the user's decision.
+        push_pair(args, "-c", "features.plugins=false");
+    }
+    let trust = match options.project_settings {
+        ProjectSettings::Trusted => "trusted",
+        ProjectSettings::Ignored => {
+            // The parents' settings would count as well, up to the root of the repository.
+            push_pair(args, "-c", "project_root_markers=[]");
+            "untrusted"
+        }
+    };
+    // Left unsaid, running without a sandbox makes the CLI trust the directory at once,
+    // start the programs that its .codex/config.toml names, and write the trust into the
+    // user's own configuration.
+    let directory = toml_string(&options.cwd.to_string_lossy());
+    push_pair(args, "-c", format!("projects={{{directory}={{trust_level=\"{trust}\"}}}}"));
 }
 
-impl Form {
-    fn of(options: &Options) -> Self {
-        if options.is_literal() { Self::Literal } else { Self::Default }
-    }
-}
-
-struct Args(Vec<OsString>);
-
-impl Args {
-    fn flag(&mut self, flag: &str) {
-        self.0.push(flag.into());
-    }
-
-    fn pair(&mut self, flag: &str, value: impl Into<OsString>) {
-        self.0.push(flag.into());
-        self.0.push(value.into());
-    }
-
-    fn safety(&mut self, options: &Options) {
-        for setting in SAFE_SETTINGS {
-            self.pair("-c", *setting);
-        }
-        if options.home.is_some() {
-            // Plugins look for updates on the network at every start. In the user's own home
-            // that is the user's decision.
-            self.pair("-c", "features.plugins=false");
-        }
-        let trust = match options.project_settings {
-            ProjectSettings::Trusted => "trusted",
-            ProjectSettings::Ignored => {
-                // The parents' settings would count as well, up to the root of the repository.
-                self.pair("-c", "project_root_markers=[]");
-                "untrusted"
-            }
-        };
-        // Left unsaid, running without a sandbox makes the CLI trust the directory at once,
-        // start the programs that its .codex/config.toml names, and write the trust into the
-        // user's own configuration.
-        let directory = toml_string(&options.cwd.to_string_lossy());
-        self.pair("-c", format!("projects={{{directory}={{trust_level=\"{trust}\"}}}}"));
-    }
-
-    /// Goes after the operator's own arguments: a table that defines the
-    /// provider would wipe out what was set before it.
-    fn retry_bounds(&mut self, extra_args: &[String]) {
-        let Some(provider) = defined_provider(extra_args) else {
-            return;
-        };
-        for (key, times) in RETRY_BOUNDS {
-            if !extra_args.iter().any(|arg| arg.contains(key)) {
-                self.pair("-c", format!("model_providers.{provider}.{key}={times}"));
-            }
+/// Goes after the operator's own arguments: a table that defines the
+/// provider would wipe out what was set before it.
+fn push_retry_bounds(args: &mut Vec<OsString>, extra_args: &[String]) {
+    let Some(provider) = defined_provider(extra_args) else {
+        return;
+    };
+    for (key, times) in RETRY_BOUNDS {
+        if !extra_args.iter().any(|arg| arg.contains(key)) {
+            push_pair(args, "-c", format!("model_providers.{provider}.{key}={times}"));
         }
     }
 }
@@ -249,23 +232,18 @@ fn home(options: &Options) -> Vec<(OsString, OsString)> {
 fn warnings(launch: &Launch<'_>, form: Form) -> Vec<String> {
     let options = launch.options;
     let mut warnings = Vec::new();
-    let mut warn = |applies: bool, text: &str| {
-        if applies {
-            warnings.push(text.to_owned());
-        }
-    };
-    warn(
+    warn_if(
+        &mut warnings,
         options.allowed_tools.is_some(),
         "codex cannot restrict tools by name; allowed tools are ignored",
     );
-    warn(
+    warn_if(
+        &mut warnings,
         options.max_turns.is_some(),
         "codex cannot limit the number of model calls; max turns is ignored",
     );
-    warn(
-        options.permissions == Permissions::Ask,
-        "nobody can be asked in a one-shot turn; running read-only",
-    );
+    warn_if_asking(&mut warnings, options);
+    let mut warn = |applies: bool, text: &str| warn_if(&mut warnings, applies, text);
     warn(
         options.thinking == Some(Thinking::Off),
         "codex's models always think; using the lowest level",

@@ -5,25 +5,27 @@ use jiff::Timestamp;
 
 use super::{
     fault,
-    turn::{Turn, emit, emit_unknown, is_noise, retry_notice, retry_reason},
+    turn::{Turn, is_noise, retry_notice, retry_reason},
 };
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch, patience::Patience},
+    agent::{
+        Action, Dialect, Exit, Input, Launch,
+        emit::{emit, emit_unknown},
+        patience::Patience,
+        plain::PlainAnswer,
+    },
     event::{EventBody, Stream},
     failure::{Failure, FailureKind},
 };
 
 /// The block that the whole answer belongs to.
 const BLOCK: &str = "answer";
-/// The answer is kept up to here; beyond it the events still carry all of it.
-const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
 /// What stands before and after the facts at the top of standard error.
 const RULE: &str = "--------";
 
 pub(super) struct Plain {
     turn: Turn,
-    answer: Option<String>,
-    has_lost_line: bool,
+    answer: PlainAnswer,
     header: Header,
     /// The last line that calls itself an error; it counts if the process fails.
     error: Option<String>,
@@ -44,9 +46,9 @@ impl Dialect for Plain {
         match input {
             Input::Line { from: Stream::Stderr, bytes, .. } => self.stderr(bytes, out),
             Input::Line { from: Stream::Stdout, bytes, cut } => {
-                self.has_lost_line |= cut;
+                self.answer.has_lost_line |= cut;
                 if cut || self.turn.has_ended() {
-                    emit_unknown(Stream::Stdout, bytes, out);
+                    emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
                 } else {
                     self.text(bytes, out);
                 }
@@ -69,8 +71,7 @@ impl Plain {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
         Self {
             turn: Turn::new(launch),
-            answer: None,
-            has_lost_line: false,
+            answer: PlainAnswer::default(),
             header: Header::Before,
             error: None,
             patience: Patience::default(),
@@ -94,17 +95,17 @@ impl Plain {
             Header::Before => self.version(line),
         };
         if !is_read && !is_noise(line) {
-            emit_unknown(Stream::Stderr, bytes, out);
+            emit_unknown(self.turn.key(), Stream::Stderr, bytes, out);
         }
     }
 
     fn fact(&mut self, line: &str, out: &mut Vec<Action>) -> bool {
         match line.split_once(": ") {
             Some(("session id", id)) => self.turn.open(id.to_owned(), out),
-            Some(("model", model)) => self.turn.model = Some(model.to_owned()),
+            Some(("model", model)) => self.turn.end.model = Some(model.to_owned()),
             Some((name, value)) => {
                 let name = name.replace(' ', "_");
-                self.turn.meta.insert(name, value.into());
+                self.turn.end.meta.insert(name, value.into());
             }
             None => return false,
         }
@@ -115,7 +116,7 @@ impl Plain {
         let Some(version) = line.strip_prefix("OpenAI Codex v") else {
             return false;
         };
-        self.turn.meta.insert("version".to_owned(), version.into());
+        self.turn.end.meta.insert("version".to_owned(), version.into());
         true
     }
 
@@ -124,7 +125,7 @@ impl Plain {
             return false;
         };
         if let Some(notice) = retry_notice(message) {
-            emit(EventBody::Status(notice), out);
+            emit(self.turn.key(), EventBody::Status(notice), out);
             self.patience.notice(retry_reason(message), out);
             return true;
         }
@@ -134,23 +135,9 @@ impl Plain {
 
     fn text(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
         self.patience.progress();
-        let line = String::from_utf8_lossy(bytes);
-        let text = match &mut self.answer {
-            // The CLI ends the answer with a line end of its own, so line ends only separate.
-            Some(answer) => {
-                let more = format!("\n{line}");
-                if answer.len() <= MAX_ANSWER_BYTES {
-                    answer.push_str(&more);
-                }
-                more
-            }
-            None => {
-                self.answer = Some(line.clone().into_owned());
-                line.into_owned()
-            }
-        };
+        let text = self.answer.add(bytes);
         let block = BLOCK.to_owned();
-        emit(EventBody::Output { text, block }, out);
+        emit(self.turn.key(), EventBody::Output { text, block }, out);
     }
 
     fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {
@@ -161,7 +148,7 @@ impl Plain {
         if !exit.is_success() {
             let error = self.error.take();
             self.turn.fail_with_exit(exit, error.as_deref(), answer, out);
-        } else if self.has_lost_line {
+        } else if self.answer.has_lost_line {
             self.turn.fail(Failure::unreadable(), None, out);
         } else {
             self.turn.complete(answer.unwrap_or_default(), None, out);

@@ -1,10 +1,13 @@
 //! What both forms of Codex's output have in common: the session and the end.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
-    agent::{Action, Exit, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd},
-    event::{EventBody, Status, StopReason, Stream, Usage},
+    agent::{
+        Action, Exit, Launch, ONLY_SESSION, ONLY_TURN, TurnKey, emit::emit_warning,
+        last_word::LastWord,
+    },
+    event::{Status, StopReason, Usage},
     failure::{Failure, FailureKind},
     memo::Totals,
 };
@@ -22,11 +25,7 @@ const NOISE: &[&str] = &[
 pub(super) struct Turn {
     resumed: Option<Resumed>,
     opened: bool,
-    ended: bool,
-    /// The model that answers, as far as it is known.
-    pub(super) model: Option<String>,
-    /// Everything else the agent told about itself.
-    pub(super) meta: Map<String, Value>,
+    pub(super) end: LastWord,
 }
 
 struct Resumed {
@@ -42,14 +41,16 @@ impl Turn {
                 .memo()
                 .map(|memo| Resumed { id: memo.id.clone(), totals: memo.totals }),
             opened: false,
-            ended: false,
-            model: launch.options.model.clone(),
-            meta: Map::new(),
+            end: LastWord::new(ONLY_TURN, launch.options.model.clone()),
         }
     }
 
+    pub(super) fn key(&self) -> TurnKey {
+        self.end.turn
+    }
+
     pub(super) fn has_ended(&self) -> bool {
-        self.ended
+        self.end.is_said()
     }
 
     /// Takes the id that the CLI tells.
@@ -59,7 +60,7 @@ impl Turn {
     /// would look right and know nothing, so the turn ends as a lost session,
     /// before the model is called.
     pub(super) fn open(&mut self, id: String, out: &mut Vec<Action>) {
-        if self.opened || self.ended {
+        if self.opened || self.has_ended() {
             return;
         }
         let lost = self.resumed.as_ref().filter(|resumed| !is_same_session(&resumed.id, &id)).map(
@@ -68,8 +69,7 @@ impl Turn {
             },
         );
         if let Some(message) = lost {
-            let text = message.clone();
-            emit(EventBody::Status(Status::Warning { text }), out);
+            emit_warning(self.key(), message.clone(), out);
             self.fail(Failure::new(FailureKind::SessionLost, message), None, out);
             out.push(Action::Stop);
             return;
@@ -80,25 +80,15 @@ impl Turn {
 
     /// Ends the turn well.
     pub(super) fn complete(&mut self, text: String, totals: Option<Totals>, out: &mut Vec<Action>) {
-        let end = TurnEnd {
-            text: Some(text),
-            usage: totals.map_or_else(Usage::default, |totals| self.usage(totals)),
-            totals,
-            stop_reason: Some(StopReason::EndTurn),
-            ..TurnEnd::default()
-        };
-        self.end(end, out);
+        self.end.usage = totals.map_or_else(Usage::default, |totals| self.usage(totals));
+        self.end.totals = totals;
+        self.end.complete(text, StopReason::EndTurn, out);
     }
 
     /// Ends the turn badly, with what there was of an answer.
     pub(super) fn fail(&mut self, failure: Failure, text: Option<String>, out: &mut Vec<Action>) {
-        let end = TurnEnd {
-            text,
-            stop_reason: Some(fault::stop_reason(&failure)),
-            failure: Some(failure),
-            ..TurnEnd::default()
-        };
-        self.end(end, out);
+        let reason = fault::stop_reason(&failure);
+        self.end.fail(failure, reason, text, out);
     }
 
     /// Ends a turn whose process is gone without a last word.
@@ -115,15 +105,6 @@ impl Turn {
             None => fault::of_exit(exit, is_noise),
         };
         self.fail(failure, text, out);
-    }
-
-    fn end(&mut self, mut end: TurnEnd, out: &mut Vec<Action>) {
-        if std::mem::replace(&mut self.ended, true) {
-            return;
-        }
-        end.model = self.model.take();
-        end.meta = std::mem::take(&mut self.meta);
-        out.push(Action::EndTurn { turn: ONLY_TURN, end: Box::new(end) });
     }
 
     /// The CLI counts over the whole session, earlier turns included.
@@ -161,15 +142,6 @@ fn is_same_session(asked: &str, told: &str) -> bool {
         (Ok(asked), Ok(told)) => asked == told,
         _ => asked == told,
     }
-}
-
-pub(super) fn emit(event: EventBody, out: &mut Vec<Action>) {
-    out.push(Action::Emit { turn: ONLY_TURN, parent: None, event });
-}
-
-pub(super) fn emit_unknown(stream: Stream, bytes: &[u8], out: &mut Vec<Action>) {
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    emit(EventBody::Unknown { stream, text }, out);
 }
 
 /// Whether a line of standard error tells a reader nothing.

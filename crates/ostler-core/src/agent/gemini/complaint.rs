@@ -9,14 +9,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{
-    fault::Said,
-    turn::{emit, emit_unknown},
-};
+use super::fault::Said;
 use crate::{
     agent::{
-        Action,
+        Action, ONLY_TURN,
         document::{Documents, Piece},
+        emit::{emit, emit_unknown, emit_warning},
     },
     event::{EventBody, Status, Stream},
 };
@@ -184,18 +182,18 @@ impl Complaints {
             return Heard::Nothing;
         }
         if line.starts_with(TRUNCATED) {
-            emit(EventBody::Status(Status::Warning { text: line.to_owned() }), out);
+            emit_warning(ONLY_TURN, line, out);
             return Heard::PromptCut;
         }
         if line.trim().is_empty() || NOISE.iter().any(|start| line.starts_with(start)) {
             return Heard::Nothing;
         }
         if WARNINGS.iter().any(|start| line.starts_with(start)) {
-            emit(EventBody::Status(Status::Warning { text: line.to_owned() }), out);
+            emit_warning(ONLY_TURN, line, out);
             return Heard::Nothing;
         }
         self.complaint.get_or_insert_with(|| line.to_owned());
-        emit_unknown(Stream::Stderr, bytes, out);
+        emit_unknown(ONLY_TURN, Stream::Stderr, bytes, out);
         Heard::Nothing
     }
 
@@ -228,7 +226,7 @@ impl Complaints {
             delay_ms: delay.and_then(|delay| u64::try_from(delay.as_millis()).ok()),
             text: line.to_owned(),
         };
-        emit(EventBody::Status(notice), out);
+        emit(ONLY_TURN, EventBody::Status(notice), out);
         Heard::Retry { attempt, delay }
     }
 }

@@ -14,14 +14,16 @@ use super::{
     plain::Plain,
     stats,
     tool::Tools,
-    turn::{Turn, emit, emit_unknown, take_text},
+    turn::Turn,
 };
 use crate::{
     agent::{
         Action, Dialect, Exit, Input, Launch,
         document::{Documents, Piece},
+        emit::{emit, emit_unknown, emit_warning},
+        field::remove_text,
     },
-    event::{EventBody, Status, StopReason, Stream, Usage},
+    event::{StopReason, Stream, Usage},
     failure::{Failure, FailureKind},
     request::Format,
 };
@@ -66,7 +68,7 @@ impl Dialect for Json {
             }
             Input::Line { from: Stream::Stdout, bytes, cut: true } => {
                 self.turn.has_lost_line = true;
-                emit_unknown(Stream::Stdout, bytes, out);
+                emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
             }
             Input::Line { from: Stream::Stdout, bytes, cut: false } => self.stdout(bytes, out),
             Input::Cancel { .. } => {
@@ -104,18 +106,18 @@ impl Json {
         match piece {
             Piece::Document { value: Value::Object(fields), raw } => {
                 if !self.object(fields, out) {
-                    emit_unknown(Stream::Stdout, raw, out);
+                    emit_unknown(self.turn.key(), Stream::Stdout, raw, out);
                 }
             }
             Piece::Document { raw, .. } | Piece::Line(raw) => {
-                emit_unknown(Stream::Stdout, raw, out);
+                emit_unknown(self.turn.key(), Stream::Stdout, raw, out);
             }
         }
     }
 
     /// Takes one object; returns whether it was understood.
     fn object(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
-        let kind = take_text(&mut fields, "type");
+        let kind = remove_text(&mut fields, "type");
         match kind.as_deref().unwrap_or_default() {
             "init" => self.init(fields, out),
             // The prompt, once more.
@@ -127,7 +129,7 @@ impl Json {
                 Some(event) => {
                     self.turn.end_block();
                     self.turn.confirm(out);
-                    emit(event, out);
+                    emit(self.turn.key(), event, out);
                     true
                 }
                 None => false,
@@ -135,7 +137,7 @@ impl Json {
             "tool_result" => match self.tools.result(&mut fields) {
                 Some(event) => {
                     self.turn.end_block();
-                    emit(event, out);
+                    emit(self.turn.key(), event, out);
                     self.count_call(out);
                     true
                 }
@@ -148,17 +150,17 @@ impl Json {
     }
 
     fn init(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
-        let Some(id) = take_text(&mut fields, "session_id") else {
+        let Some(id) = remove_text(&mut fields, "session_id") else {
             return false;
         };
-        self.turn.model = take_text(&mut fields, "model").or(self.turn.model.take());
+        self.turn.end.model = remove_text(&mut fields, "model").or(self.turn.end.model.take());
         self.turn.session(id, out);
         true
     }
 
     fn message(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
         let is_answer = fields.get("role").and_then(Value::as_str) == Some("assistant");
-        let Some(text) = take_text(&mut fields, "content").filter(|_| is_answer) else {
+        let Some(text) = remove_text(&mut fields, "content").filter(|_| is_answer) else {
             return false;
         };
         if fields.get("delta").and_then(Value::as_bool) != Some(true) {
@@ -185,7 +187,7 @@ impl Json {
     }
 
     fn error(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
-        let Some(message) = take_text(&mut fields, "message") else {
+        let Some(message) = remove_text(&mut fields, "message") else {
             return false;
         };
         if fields.get("severity").and_then(Value::as_str) == Some("error") {
@@ -212,12 +214,12 @@ impl Json {
 
     /// The one object of `format=json`: an answer, an error, or both.
     fn single(&mut self, mut fields: Map<String, Value>, out: &mut Vec<Action>) -> bool {
-        let answer = take_text(&mut fields, "response");
+        let answer = remove_text(&mut fields, "response");
         let error = fields.get("error").and_then(Said::of_error);
         if answer.is_none() && error.is_none() {
             return false;
         }
-        if let Some(id) = take_text(&mut fields, "session_id") {
+        if let Some(id) = remove_text(&mut fields, "session_id") {
             self.turn.session(id, out);
         }
         let stats = fields.remove("stats").unwrap_or(Value::Null);
@@ -238,15 +240,15 @@ impl Json {
     }
 
     fn note_stats(&mut self, stats: Value) {
-        self.turn.model = stats::model(&stats).or(self.turn.model.take());
-        self.turn.meta.insert("stats".to_owned(), stats);
+        self.turn.end.model = stats::model(&stats).or(self.turn.end.model.take());
+        self.turn.end.meta.insert("stats".to_owned(), stats);
     }
 
     fn warn(&mut self, text: String, out: &mut Vec<Action>) {
         if text.starts_with(LOOP) {
             self.turn.stop_reason = Some(StopReason::Other("loop_detected".to_owned()));
         }
-        emit(EventBody::Status(Status::Warning { text }), out);
+        emit_warning(self.turn.key(), text, out);
     }
 
     /// Ends the turn by a result without a reason in it: the error event before

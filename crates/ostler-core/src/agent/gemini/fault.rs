@@ -7,7 +7,10 @@ use serde_json::Value;
 
 use super::complaint::Complaints;
 use crate::{
-    agent::Exit,
+    agent::{
+        Exit,
+        words::{Marks, exit_words, kind_by_marks},
+    },
     event::StopReason,
     failure::{Failure, FailureKind},
 };
@@ -24,7 +27,7 @@ const TYPES: &[(&str, FailureKind)] = &[
 ];
 
 /// Words that say more than the status beside them, in lower case.
-const PHRASES: &[(&str, FailureKind)] = &[
+const PHRASES: &Marks = &[
     ("error resuming session", FailureKind::SessionLost),
     ("exceeds the maximum number of tokens", FailureKind::ContextTooLong),
     ("api key not valid", FailureKind::Auth),
@@ -45,7 +48,7 @@ const PHRASES: &[(&str, FailureKind)] = &[
 ];
 
 /// Words that count only where no status says more.
-const PHRASES_WITHOUT_STATUS: &[(&str, FailureKind)] = &[
+const PHRASES_WITHOUT_STATUS: &Marks = &[
     ("fetch failed", FailureKind::Unavailable),
     ("terminated", FailureKind::Unavailable),
     ("without a finish reason", FailureKind::Unavailable),
@@ -148,16 +151,16 @@ pub(super) fn failure(said: Option<&Said>, heard: &Complaints, exit: Option<&Exi
     let kind = said
         .and_then(Said::by_name)
         .or_else(|| heard.is_quota.then_some(FailureKind::Quota))
-        .or_else(|| phrase(PHRASES, &message))
+        .or_else(|| kind_by_marks(PHRASES, &message))
         .or_else(|| said.and_then(Said::by_code))
         .or_else(|| exit.and_then(by_exit))
         .or_else(|| heard.status.and_then(FailureKind::of_http_status))
-        .or_else(|| phrase(PHRASES_WITHOUT_STATUS, &message))
-        .or_else(|| phrase(PHRASES, stderr))
-        .or_else(|| phrase(PHRASES_WITHOUT_STATUS, stderr))
+        .or_else(|| kind_by_marks(PHRASES_WITHOUT_STATUS, &message))
+        .or_else(|| kind_by_marks(PHRASES, stderr))
+        .or_else(|| kind_by_marks(PHRASES_WITHOUT_STATUS, stderr))
         .unwrap_or(FailureKind::Crashed);
     // An exit with 42 says no more than that something was wrong with the request.
-    let kind = match phrase(PHRASES, stderr) {
+    let kind = match kind_by_marks(PHRASES, stderr) {
         Some(better) if kind == FailureKind::InvalidRequest && said.is_none() => better,
         _ => kind,
     };
@@ -198,20 +201,8 @@ fn by_exit(exit: &Exit) -> Option<FailureKind> {
     })
 }
 
-fn phrase(table: &[(&str, FailureKind)], words: &str) -> Option<FailureKind> {
-    let lower = words.to_lowercase();
-    table.iter().find(|(phrase, _)| lower.contains(phrase)).map(|(_, kind)| *kind)
-}
-
 /// Strips `[API Error: …]` and the advice that may follow it.
 fn unwrapped(message: &str) -> &str {
     let inner = message.strip_prefix("[API Error: ").and_then(|rest| rest.rsplit_once(']'));
     inner.map_or(message, |(words, _)| words)
-}
-
-fn exit_words(exit: &Exit) -> String {
-    match exit.signal {
-        Some(signal) => format!("the process was ended by signal {signal}"),
-        None => format!("the process ended with exit code {}", exit.number()),
-    }
 }

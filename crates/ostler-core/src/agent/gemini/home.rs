@@ -10,7 +10,10 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use crate::request::{Options, ProjectSettings};
+use crate::{
+    agent::command_line::push_variables,
+    request::{Options, ProjectSettings},
+};
 
 /// Where the CLI keeps its settings, below its home.
 const SETTINGS_PATH: &str = ".gemini/settings.json";
@@ -74,10 +77,8 @@ const PINNED: &[(&str, &str)] = &[
 
 /// Returns the variables of a run.
 pub(super) fn environment(options: &Options) -> Vec<(OsString, OsString)> {
-    let mut variables: Vec<(OsString, OsString)> = Vec::new();
-    let mut add = |table: &[(&str, &str)]| {
-        variables.extend(table.iter().map(|(name, value)| (name.into(), value.into())));
-    };
+    let mut variables = Vec::new();
+    let mut add = |table: &[(&str, &str)]| push_variables(&mut variables, table);
     add(ALWAYS);
     match (options.project_settings, &options.home) {
         // Given by this variable, trust is there before settings are read; given

@@ -13,7 +13,10 @@ use super::{
     prompt::{self, is_safe_argument},
 };
 use crate::{
-    agent::{CommandLine, Launch, LaunchError, Stdin, Stdout},
+    agent::{
+        CommandLine, Launch, LaunchError, Stdin, Stdout,
+        command_line::{push, push_pair, warn_if, warn_if_asking},
+    },
     request::{Format, Options, Permissions, ProjectSettings, Template, Thinking},
     template::{self, TemplateFacts},
 };
@@ -49,7 +52,12 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
     line.env = home::environment(options);
     line.home_files = home::files(options);
     line.warnings = policy.warnings;
-    line.warnings.extend(warnings(options));
+    warn_if_asking(&mut line.warnings, options);
+    warn_if(
+        &mut line.warnings,
+        matches!(options.thinking, Some(Thinking::Off | Thinking::Minimal)),
+        "gemini cannot be told to think less; the thinking level is ignored",
+    );
     if let Some(rules) = policy.rules {
         line.files.push((policy_path, rules.into_bytes()));
     }
@@ -100,9 +108,9 @@ fn own(launch: &Launch<'_>, flags: &[Vec<OsString>]) -> CommandLine {
         line.stdin = Stdin::Bytes(prompt.into_bytes());
     }
     line.args.extend(flags.iter().flatten().cloned());
-    line.args.extend(options.extra_args.iter().map(OsString::from));
+    push(&mut line.args, &options.extra_args);
     if let Some(memo) = launch.open.memo() {
-        line.args.extend(["--resume".into(), OsString::from(&memo.id)]);
+        push_pair(&mut line.args, "--resume", &memo.id);
     }
     line
 }
@@ -119,16 +127,4 @@ fn from_template(
     let extra: Vec<OsString> = launch.options.extra_args.iter().map(OsString::from).collect();
     let flags: Vec<_> = flags.iter().cloned().chain(template::groups(&extra)).collect();
     template::fill(&TEMPLATE, template, launch.open, &prompt, prompt.as_bytes(), &flags)
-}
-
-fn warnings(options: &Options) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if options.permissions == Permissions::Ask {
-        warnings.push("nobody can be asked in a one-shot turn; running read-only".to_owned());
-    }
-    if matches!(options.thinking, Some(Thinking::Off | Thinking::Minimal)) {
-        let text = "gemini cannot be told to think less; the thinking level is ignored";
-        warnings.push(text.to_owned());
-    }
-    warnings
 }

@@ -2,14 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::{
-    complaint::Complaints,
-    fault,
-    patience::give_up,
-    turn::{Turn, emit_unknown},
-};
+use super::{complaint::Complaints, fault, patience::give_up, turn::Turn};
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch},
+    agent::{Action, Dialect, Exit, Input, Launch, emit::emit_unknown},
     event::{Stream, Usage},
 };
 
@@ -43,7 +38,7 @@ impl Plain {
     fn stdout(&mut self, bytes: &[u8], cut: bool, out: &mut Vec<Action>) {
         if cut || self.turn.has_ended() {
             self.turn.has_lost_line |= cut;
-            return emit_unknown(Stream::Stdout, bytes, out);
+            return emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
         }
         let line = String::from_utf8_lossy(bytes);
         // The line break at the very end is not the answer's.

@@ -8,7 +8,10 @@
 
 use std::fmt::Write as _;
 
-use crate::request::{Options, Permissions};
+use crate::{
+    agent::command_line::warn_if_refused,
+    request::{Options, Permissions},
+};
 
 /// The tools that look but do not touch. The last one only names what the
 /// agent is about.
@@ -38,10 +41,7 @@ impl Policy {
                     .iter()
                     .map(String::as_str)
                     .partition(|rule| !read_only || READ_ONLY_TOOLS.contains(rule));
-                if !refused.is_empty() {
-                    let refused = refused.join(", ");
-                    warnings.push(format!("not allowed, because the turn is read-only: {refused}"));
-                }
+                warn_if_refused(&mut warnings, &refused);
                 allowed
             }
         };

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::turn::take_text;
-use crate::event::{EventBody, ToolResult};
+use crate::{
+    agent::{field::remove_text, words::one_line},
+    event::{EventBody, ToolResult},
+};
 
 /// The argument that says most about a call, first come first served.
 const TELLING: &[&str] =
@@ -21,8 +23,8 @@ pub(super) struct Tools {
 impl Tools {
     /// Takes a call; `None` when it has no name.
     pub(super) fn call(&mut self, fields: &mut Map<String, Value>) -> Option<EventBody> {
-        let tool = take_text(fields, "tool_name")?;
-        let id = take_text(fields, "tool_id").unwrap_or_default();
+        let tool = remove_text(fields, "tool_name")?;
+        let id = remove_text(fields, "tool_id").unwrap_or_default();
         let input = fields.remove("parameters").filter(|value| !value.is_null());
         self.open.insert(id.clone(), tool.clone());
         let title = input.as_ref().map(title).unwrap_or_default();
@@ -33,7 +35,7 @@ impl Tools {
     ///
     /// A command that fails counts as a success, and its exit code is not told.
     pub(super) fn result(&mut self, fields: &mut Map<String, Value>) -> Option<EventBody> {
-        let id = take_text(fields, "tool_id")?;
+        let id = remove_text(fields, "tool_id")?;
         let is_error = fields.get("status").and_then(Value::as_str) == Some("error");
         let error = fields.get("error").and_then(|error| error.get("message")?.as_str());
         let output = match (fields.get("output").and_then(Value::as_str), error) {
@@ -63,14 +65,5 @@ fn title(input: &Value) -> String {
     match text {
         Some(text) => one_line(text),
         None => one_line(&input.to_string()),
-    }
-}
-
-fn one_line(text: &str) -> String {
-    let mut lines = text.trim().lines();
-    let first = lines.next().unwrap_or_default();
-    match lines.next() {
-        Some(_) => format!("{first} …"),
-        None => first.to_owned(),
     }
 }

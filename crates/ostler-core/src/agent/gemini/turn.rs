@@ -1,16 +1,14 @@
 //! What both forms of Gemini's output have in common: the session and the end.
 
-use serde_json::{Map, Value};
-
 use super::fault;
 use crate::{
-    agent::{Action, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd},
-    event::{EventBody, StopReason, Stream, Usage},
+    agent::{
+        Action, Launch, ONLY_SESSION, ONLY_TURN, TurnKey, emit::emit, last_word::LastWord,
+        plain::MAX_ANSWER_BYTES,
+    },
+    event::{EventBody, StopReason, Usage},
     failure::Failure,
 };
-
-/// The answer is kept up to here; beyond it the events still carry all of it.
-const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
 
 /// The one turn of a one-shot process.
 pub(super) struct Turn {
@@ -18,7 +16,6 @@ pub(super) struct Turn {
     pub(super) resumed: Option<String>,
     id: Option<String>,
     opened: bool,
-    ended: bool,
     /// The block of text that is being written: its number, from 1.
     block: u32,
     block_ended: bool,
@@ -26,12 +23,9 @@ pub(super) struct Turn {
     answer: Option<String>,
     /// Whether a line was too long to read since the last block began.
     pub(super) has_lost_line: bool,
-    /// The model that answers, as far as it is known.
-    pub(super) model: Option<String>,
     /// Why the model stopped, if there is a better word than that it was done.
     pub(super) stop_reason: Option<StopReason>,
-    /// Everything else the agent told about itself.
-    pub(super) meta: Map<String, Value>,
+    pub(super) end: LastWord,
 }
 
 impl Turn {
@@ -40,19 +34,21 @@ impl Turn {
             resumed: launch.open.memo().map(|memo| memo.id.clone()),
             id: None,
             opened: false,
-            ended: false,
             block: 1,
             block_ended: false,
             answer: None,
             has_lost_line: false,
-            model: launch.options.model.clone(),
             stop_reason: None,
-            meta: Map::new(),
+            end: LastWord::new(ONLY_TURN, launch.options.model.clone()),
         }
     }
 
+    pub(super) fn key(&self) -> TurnKey {
+        self.end.turn
+    }
+
     pub(super) fn has_ended(&self) -> bool {
-        self.ended
+        self.end.is_said()
     }
 
     /// Takes the id that the CLI tells.
@@ -92,7 +88,7 @@ impl Turn {
             answer.push_str(&text);
         }
         let block = format!("b{}", self.block);
-        emit(EventBody::Output { text, block }, out);
+        emit(self.key(), EventBody::Output { text, block }, out);
     }
 
     /// Returns whether there is an answer so far.
@@ -111,56 +107,16 @@ impl Turn {
             // What was lost may have been a part of the answer.
             return self.fail(Failure::unreadable(), usage, out);
         }
-        let stop_reason = self.stop_reason.take().unwrap_or(StopReason::EndTurn);
-        let end = TurnEnd {
-            text: Some(self.answer.take().unwrap_or_default()),
-            usage,
-            stop_reason: Some(stop_reason),
-            ..TurnEnd::default()
-        };
-        self.end(end, out);
+        let reason = self.stop_reason.take().unwrap_or(StopReason::EndTurn);
+        let text = self.answer.take().unwrap_or_default();
+        self.end.usage = usage;
+        self.end.complete(text, reason, out);
     }
 
     /// Ends the turn badly, with what there was of an answer.
     pub(super) fn fail(&mut self, failure: Failure, usage: Usage, out: &mut Vec<Action>) {
-        let end = TurnEnd {
-            text: self.answer.take(),
-            usage,
-            stop_reason: self.stop_reason.take().or(Some(fault::stop_reason(&failure))),
-            failure: Some(failure),
-            ..TurnEnd::default()
-        };
-        self.end(end, out);
-    }
-
-    fn end(&mut self, mut end: TurnEnd, out: &mut Vec<Action>) {
-        if std::mem::replace(&mut self.ended, true) {
-            return;
-        }
-        end.model = self.model.take();
-        end.meta = std::mem::take(&mut self.meta);
-        out.push(Action::EndTurn { turn: ONLY_TURN, end: Box::new(end) });
-    }
-}
-
-pub(super) fn emit(event: EventBody, out: &mut Vec<Action>) {
-    out.push(Action::Emit { turn: ONLY_TURN, parent: None, event });
-}
-
-/// Passes on a line that was not understood. Blank ones say nothing.
-pub(super) fn emit_unknown(stream: Stream, bytes: &[u8], out: &mut Vec<Action>) {
-    if !bytes.trim_ascii().is_empty() {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        emit(EventBody::Unknown { stream, text }, out);
-    }
-}
-
-/// Takes a text out of an object, so that a long one is not copied.
-pub(super) fn take_text(fields: &mut Map<String, Value>, name: &str) -> Option<String> {
-    match fields.remove(name)? {
-        Value::String(text) => Some(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            None
-        }
+        let reason = self.stop_reason.take().unwrap_or_else(|| fault::stop_reason(&failure));
+        self.end.usage = usage;
+        self.end.fail(failure, reason, self.answer.take(), out);
     }
 }

@@ -15,12 +15,13 @@ use super::{
     message::{self, Finish, Line, Origin, Text},
     plain::Plain,
     tool::Tool,
-    turn::{Turn, emit, emit_unknown},
+    turn::Turn,
 };
 use crate::{
     agent::{
         Action, Dialect, Exit, Input, Launch,
         document::{Documents, Piece},
+        emit::{emit, emit_unknown},
     },
     event::{EventBody, Status, StopReason, Stream},
     failure::{Failure, FailureKind},
@@ -64,7 +65,7 @@ impl Dialect for JsonLines {
             Input::Line { from: Stream::Stdout, bytes, cut: true } => {
                 documents.finish(|piece| reader.piece(now, piece, out));
                 reader.has_lost_line = true;
-                emit_unknown(Stream::Stdout, bytes, out);
+                emit_unknown(reader.turn.key(), Stream::Stdout, bytes, out);
             }
             Input::Line { from: Stream::Stdout, bytes, cut: false } => {
                 documents.push(bytes, |piece| reader.piece(now, piece, out));
@@ -107,9 +108,7 @@ impl Reader {
             }
             Piece::Document { raw, .. } | Piece::Line(raw) => raw,
         };
-        if !raw.trim_ascii().is_empty() {
-            emit_unknown(Stream::Stdout, raw, out);
-        }
+        emit_unknown(self.turn.key(), Stream::Stdout, raw, out);
     }
 
     fn line(&mut self, now: Timestamp, session: Option<String>, line: Line, out: &mut Vec<Action>) {
@@ -122,7 +121,7 @@ impl Reader {
             Line::Reasoning { part, text } => {
                 self.answered(out);
                 let block = self.new_block(&part);
-                emit(EventBody::Thinking { text, block }, out);
+                emit(self.turn.key(), EventBody::Thinking { text, block }, out);
             }
             Line::Tool(tool) => self.tool(*tool, out),
             Line::StepFinish(finish) => self.step_finish(finish, out),
@@ -132,7 +131,7 @@ impl Reader {
             }
             Line::Result { text } => {
                 let block = self.new_block("result");
-                emit(EventBody::Output { text: text.clone(), block }, out);
+                emit(self.turn.key(), EventBody::Output { text: text.clone(), block }, out);
                 self.turn.complete(text, StopReason::EndTurn, out);
             }
         }
@@ -143,9 +142,9 @@ impl Reader {
         let failed_at = self.message.started_at.filter(|_| is_same);
         if self.message.is_broken() {
             for (block, _) in std::mem::take(&mut self.message.texts) {
-                emit(EventBody::Status(Status::Retracted { block }), out);
+                emit(self.turn.key(), EventBody::Status(Status::Retracted { block }), out);
             }
-            emit(EventBody::Status(self.turn.patience.asked_again()), out);
+            emit(self.turn.key(), EventBody::Status(self.turn.patience.asked_again()), out);
         }
         if let Some(failed_at) = failed_at.filter(|_| !self.turn.patience.is_waiting()) {
             let message = "the connection to the model broke off".to_owned();
@@ -185,7 +184,7 @@ impl Reader {
         }
         let block = self.new_block(&text.part);
         self.message.texts.push((block.clone(), text.text.clone()));
-        emit(EventBody::Output { text: text.text, block }, out);
+        emit(self.turn.key(), EventBody::Output { text: text.text, block }, out);
     }
 
     /// The last message was not an answer but the history made shorter.
@@ -193,9 +192,9 @@ impl Reader {
         let mut summary = String::new();
         for (block, text) in std::mem::take(&mut self.message.texts) {
             summary.push_str(&text);
-            emit(EventBody::Status(Status::Retracted { block }), out);
+            emit(self.turn.key(), EventBody::Status(Status::Retracted { block }), out);
         }
-        emit(EventBody::Status(Status::Compacted { text: summary }), out);
+        emit(self.turn.key(), EventBody::Status(Status::Compacted { text: summary }), out);
     }
 
     fn tool(&mut self, tool: Tool, out: &mut Vec<Action>) {
@@ -213,12 +212,12 @@ impl Reader {
         }
         let call = if tool.call().is_empty() { tool.part.clone() } else { tool.call().to_owned() };
         let id = self.new_block(&call);
-        tool.events(id).into_iter().for_each(|event| emit(event, out));
+        tool.events(id).into_iter().for_each(|event| emit(self.turn.key(), event, out));
     }
 
     fn step_finish(&mut self, finish: Finish, out: &mut Vec<Action>) {
         self.n_calls = self.n_calls.saturating_add(1);
-        self.turn.meta.insert("model_calls".to_owned(), self.n_calls.into());
+        self.turn.end.meta.insert("model_calls".to_owned(), self.n_calls.into());
         if let Some(usage) = &finish.usage {
             self.turn.spent(usage, out);
         }
@@ -243,7 +242,7 @@ impl Reader {
 
     fn stop_with(&mut self, failure: Failure, reason: StopReason, out: &mut Vec<Action>) {
         let text = self.message.text();
-        self.turn.fail_for(failure, reason, text, out);
+        self.turn.end.fail(failure, reason, text, out);
         out.push(Action::Stop);
     }
 

@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 
 use super::log;
 use crate::{
-    agent::Exit,
+    agent::{
+        Exit,
+        words::{Marks, exit_words, kind_by_marks},
+    },
     event::StopReason,
     failure::{Failure, FailureKind},
 };
@@ -22,7 +25,7 @@ const NAMES: &[(&str, FailureKind)] = &[
 ];
 
 /// Words, in lower case, that say more than an HTTP status.
-const PRECISE: &[(&str, FailureKind)] = &[
+const PRECISE: &Marks = &[
     ("insufficient_quota", FailureKind::Quota),
     ("exceeded your current quota", FailureKind::Quota),
     ("credit balance", FailureKind::Quota),
@@ -39,7 +42,7 @@ const PRECISE: &[(&str, FailureKind)] = &[
 ];
 
 /// Words, in lower case, for errors that have no status.
-const MARKS: &[(&str, FailureKind)] = &[
+const MARKS: &Marks = &[
     ("session not found", FailureKind::SessionLost),
     ("no providers are available", FailureKind::Auth),
     ("api key", FailureKind::Auth),
@@ -100,8 +103,8 @@ pub(super) fn of_error(error: &Value, cause: Option<&str>) -> Failure {
         None => name.to_owned(),
     };
     let body = data.get("responseBody").and_then(Value::as_str).unwrap_or_default();
-    let words = said.unwrap_or_default().to_lowercase();
-    let all = format!("{words} {}", body.to_lowercase());
+    let words = said.unwrap_or_default();
+    let all = format!("{words} {body}");
     let status = data.get("statusCode").and_then(Value::as_u64).and_then(|n| u16::try_from(n).ok());
     let is_retryable = data.get("isRetryable").and_then(Value::as_bool);
     let otherwise = match is_retryable {
@@ -110,18 +113,17 @@ pub(super) fn of_error(error: &Value, cause: Option<&str>) -> Failure {
         None => FailureKind::Crashed,
     };
     let kind = find(NAMES, name)
-        .or_else(|| hit(PRECISE, &all))
+        .or_else(|| kind_by_marks(PRECISE, &all))
         .or_else(|| status.and_then(FailureKind::of_http_status))
-        .or_else(|| hit(MARKS, &words))
+        .or_else(|| kind_by_marks(MARKS, words))
         .unwrap_or(otherwise);
     Failure { retry_after: retry_after(data), ..Failure::new(kind, message) }
 }
 
 /// Makes a failure of words alone.
 pub(super) fn of_words(message: &str, otherwise: FailureKind) -> Failure {
-    let text = message.to_lowercase();
-    let kind = hit(PRECISE, &text).or_else(|| hit(MARKS, &text)).unwrap_or(otherwise);
-    Failure::new(kind, message)
+    let kind = kind_by_marks(PRECISE, message).or_else(|| kind_by_marks(MARKS, message));
+    Failure::new(kind.unwrap_or(otherwise), message)
 }
 
 /// Makes a failure of a process that ended badly; `cause` is what the log said.
@@ -133,11 +135,7 @@ pub(super) fn of_exit(exit: &Exit, cause: Option<&str>) -> Failure {
         }
         return failure;
     }
-    let how = match exit.signal {
-        Some(signal) => format!("the process was ended by signal {signal}"),
-        None => format!("the process ended with exit code {}", exit.number()),
-    };
-    Failure::new(FailureKind::Crashed, how)
+    Failure::new(FailureKind::Crashed, exit_words(exit))
 }
 
 /// Returns why the model stopped, for a turn that failed so.
@@ -153,10 +151,6 @@ pub(super) fn stop_reason(failure: &Failure) -> StopReason {
 
 fn find(table: &[(&str, FailureKind)], name: &str) -> Option<FailureKind> {
     table.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
-}
-
-fn hit(table: &[(&str, FailureKind)], text: &str) -> Option<FailureKind> {
-    table.iter().find(|(mark, _)| text.contains(mark)).map(|(_, kind)| *kind)
 }
 
 /// Some words are an object that has the message inside.

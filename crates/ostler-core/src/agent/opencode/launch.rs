@@ -14,7 +14,10 @@ use super::{
     variables,
 };
 use crate::{
-    agent::{CommandLine, Launch, LaunchError, Stdin, Stdout},
+    agent::{
+        CommandLine, Launch, LaunchError, Stdin, Stdout,
+        command_line::{Form, push, push_pair, warn_if, warn_if_asking},
+    },
     memo::Memo,
     request::{Format, Options, Permissions, PromptCommands, Template, Thinking},
     template::{self, MAX_ARGUMENT_BYTES, TemplateFacts},
@@ -63,17 +66,11 @@ struct Plan {
     permission: Option<Value>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Literal,
-    Default,
-}
-
 impl Plan {
     fn of(options: &Options, settings: &Settings) -> Self {
         let carrier = Carrier::of(options);
         let uses_agent = settings.rules.is_some() && carrier != Carrier::None;
-        let form = if options.is_literal() { Form::Literal } else { Form::Default };
+        let form = Form::of(options);
         let permission = match &settings.rules {
             Some(rules) => Some(Value::Object(rules.clone())),
             // The literal line has no flag for it.
@@ -87,49 +84,49 @@ impl Plan {
 fn run(launch: &Launch<'_>, plan: &Plan, prompt: String) -> CommandLine {
     let options = launch.options;
     let mut line = CommandLine::default();
-    let mut args = Args(vec!["run".into()]);
+    let mut args = vec!["run".into()];
     if plan.form == Form::Literal && is_safe_argument(&prompt) {
-        args.0.push(prompt.into());
+        args.push(prompt.into());
         // An open pipe would be read to its end, and the turn never begin.
         line.stdin = Stdin::Null;
     } else {
         line.stdin = Stdin::Bytes(prompt.into_bytes());
     }
     match options.format {
-        Format::StreamJson | Format::Json => args.pair("--format", "json"),
-        Format::Text => args.pair("--format", "default"),
+        Format::StreamJson | Format::Json => push_pair(&mut args, "--format", "json"),
+        Format::Text => push_pair(&mut args, "--format", "default"),
     }
     if plan.form == Form::Default {
         if options.format != Format::Text {
-            args.flag("--thinking");
+            push(&mut args, ["--thinking"]);
         }
         if options.permissions == Permissions::Bypass {
-            args.flag("--auto");
+            push(&mut args, ["--auto"]);
         }
         if launch.open.memo().is_none() {
             // The start of the prompt becomes the title. Without this another
             // call of the model is made for it, which no figure shows.
-            args.pair("--title", "");
+            push_pair(&mut args, "--title", "");
         }
     }
     if plan.uses_agent {
-        args.pair("--agent", AGENT);
+        push_pair(&mut args, "--agent", AGENT);
     }
     if let Some(level) = options.thinking {
-        args.pair("--variant", variant(level));
+        push_pair(&mut args, "--variant", variant(level));
     }
-    args.0.extend(options.extra_args.iter().map(OsString::from));
+    push(&mut args, &options.extra_args);
     if let Some(memo) = launch.open.memo() {
-        args.pair("--session", &memo.id);
-        args.flag("--continue");
+        push_pair(&mut args, "--session", &memo.id);
+        push(&mut args, ["--continue"]);
     }
     if let Some(model) = &options.model {
-        args.pair("--model", model);
+        push_pair(&mut args, "--model", model);
     }
     if let Some(memo) = launch.open.memo() {
-        args.pair("--dir", session_directory(memo, options));
+        push_pair(&mut args, "--dir", session_directory(memo, options));
     }
-    line.args = args.0;
+    line.args = args;
     line
 }
 
@@ -141,43 +138,30 @@ fn from_template(
     prompt: &str,
 ) -> Result<CommandLine, LaunchError> {
     let options = launch.options;
-    let mut flags = Args(Vec::new());
+    let mut flags = Vec::new();
     match template.format {
         None => {}
-        Some(Format::StreamJson | Format::Json) => flags.pair("--format", "json"),
-        Some(Format::Text) => flags.pair("--format", "default"),
+        Some(Format::StreamJson | Format::Json) => push_pair(&mut flags, "--format", "json"),
+        Some(Format::Text) => push_pair(&mut flags, "--format", "default"),
     }
     if options.permissions == Permissions::Bypass {
-        flags.flag("--auto");
+        push(&mut flags, ["--auto"]);
     }
     if plan.uses_agent {
-        flags.pair("--agent", AGENT);
+        push_pair(&mut flags, "--agent", AGENT);
     }
     if let Some(level) = options.thinking {
-        flags.pair("--variant", variant(level));
+        push_pair(&mut flags, "--variant", variant(level));
     }
     if let Some(model) = &options.model {
-        flags.pair("--model", model);
+        push_pair(&mut flags, "--model", model);
     }
     if let Some(memo) = launch.open.memo() {
-        flags.pair("--dir", session_directory(memo, options));
+        push_pair(&mut flags, "--dir", session_directory(memo, options));
     }
-    flags.0.extend(options.extra_args.iter().map(OsString::from));
-    let flags = template::groups(&flags.0);
+    push(&mut flags, &options.extra_args);
+    let flags = template::groups(&flags);
     template::fill(&TEMPLATE, template, launch.open, prompt, prompt.as_bytes(), &flags)
-}
-
-struct Args(Vec<OsString>);
-
-impl Args {
-    fn flag(&mut self, flag: &str) {
-        self.0.push(flag.into());
-    }
-
-    fn pair(&mut self, flag: &str, value: impl Into<OsString>) {
-        self.0.push(flag.into());
-        self.0.push(value.into());
-    }
 }
 
 /// A turn runs where its session began. Told another directory, the CLI runs it
@@ -243,15 +227,8 @@ fn prompt(launch: &Launch<'_>, settings: &Settings, carrier: Carrier) -> String 
 fn warnings(launch: &Launch<'_>, plan: &Plan, settings: &mut Settings) -> Vec<String> {
     let options = launch.options;
     let mut warnings = std::mem::take(&mut settings.warnings);
-    let mut warn = |applies: bool, text: &str| {
-        if applies {
-            warnings.push(text.to_owned());
-        }
-    };
-    warn(
-        options.permissions == Permissions::Ask,
-        "nobody can be asked in a one-shot turn; running read-only",
-    );
+    warn_if_asking(&mut warnings, options);
+    let mut warn = |applies: bool, text: &str| warn_if(&mut warnings, applies, text);
     warn(
         options.thinking == Some(Thinking::Off),
         "opencode cannot switch thinking off for every model; asking for the variant `none`",

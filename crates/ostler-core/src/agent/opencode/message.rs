@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::tool::Tool;
-use crate::event::Usage;
+use crate::{agent::field::remove_text, event::Usage};
 
 /// What a line says.
 #[derive(Debug)]
@@ -76,31 +76,31 @@ pub(super) struct Finish {
 /// Reads a line; `None` when its type is not known. The session is returned
 /// beside it, because every line has one.
 pub(super) fn read(mut fields: Map<String, Value>) -> Option<(Option<String>, Line)> {
-    let kind = take_text(&mut fields, "type")?;
+    let kind = remove_text(&mut fields, "type")?;
     let session =
-        take_text(&mut fields, "sessionID").or_else(|| take_text(&mut fields, "session_id"));
+        remove_text(&mut fields, "sessionID").or_else(|| remove_text(&mut fields, "session_id"));
     let mut part = take_object(&mut fields, "part");
-    let message = take_text(&mut part, "messageID").unwrap_or_default();
+    let message = remove_text(&mut part, "messageID").unwrap_or_default();
     let line = match kind.as_str() {
         "step_start" => Line::StepStart { message },
         "text" => Line::Text(Text {
             message,
             origin: origin(&part),
-            text: take_text(&mut part, "text")?,
-            part: take_text(&mut part, "id").unwrap_or_default(),
+            text: remove_text(&mut part, "text")?,
+            part: remove_text(&mut part, "id").unwrap_or_default(),
         }),
         "reasoning" => Line::Reasoning {
-            text: take_text(&mut part, "text")?,
-            part: take_text(&mut part, "id").unwrap_or_default(),
+            text: remove_text(&mut part, "text")?,
+            part: remove_text(&mut part, "id").unwrap_or_default(),
         },
         "tool_use" if part.contains_key("state") => Line::Tool(Box::new(Tool::read(part))),
         "step_finish" => Line::StepFinish(Finish {
             message,
-            reason: take_text(&mut part, "reason").unwrap_or_default(),
+            reason: remove_text(&mut part, "reason").unwrap_or_default(),
             usage: usage(&part),
         }),
         "error" => Line::Error(fields.remove("error")?),
-        "result" => Line::Result { text: take_text(&mut fields, "text")? },
+        "result" => Line::Result { text: remove_text(&mut fields, "text")? },
         _ => return None,
     };
     Some((session, line))
@@ -136,16 +136,6 @@ fn usage(part: &Map<String, Value>) -> Option<Usage> {
     // Nothing is also what it says of a model whose price it does not know.
     let cost = part.get("cost").and_then(Value::as_f64).filter(|cost| *cost > 0.0);
     Some(Usage { cost_usd: cost, ..Usage::of_tokens(input, output, cache("read")) })
-}
-
-/// Takes a text out of an object, so that a long one is not copied.
-pub(super) fn take_text(fields: &mut Map<String, Value>, name: &str) -> Option<String> {
-    match fields.remove(name)? {
-        Value::String(text) => Some(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            None
-        }
-    }
 }
 
 /// Takes an object out of an object; what is none is empty.

@@ -3,9 +3,13 @@
 
 use jiff::Timestamp;
 
-use super::turn::{Turn, emit, emit_unknown};
+use super::turn::Turn;
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch},
+    agent::{
+        Action, Dialect, Exit, Input, Launch,
+        emit::{emit, emit_unknown},
+        plain::PlainAnswer,
+    },
     event::{EventBody, StopReason, Stream},
     failure::Failure,
 };
@@ -15,8 +19,7 @@ const BLOCK: &str = "answer";
 
 pub(super) struct Plain {
     turn: Turn,
-    answer: Option<String>,
-    has_lost_line: bool,
+    answer: PlainAnswer,
 }
 
 impl Dialect for Plain {
@@ -24,9 +27,9 @@ impl Dialect for Plain {
         match input {
             Input::Line { from: Stream::Stderr, bytes, .. } => self.turn.stderr(now, bytes, out),
             Input::Line { from: Stream::Stdout, bytes, cut } => {
-                self.has_lost_line |= cut;
+                self.answer.has_lost_line |= cut;
                 if cut || self.turn.has_ended() {
-                    emit_unknown(Stream::Stdout, bytes, out);
+                    emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
                 } else {
                     self.turn.told_to_be_tried_again(out);
                     self.turn.patience.answered();
@@ -43,24 +46,12 @@ impl Dialect for Plain {
 
 impl Plain {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
-        Self { turn: Turn::new(launch), answer: None, has_lost_line: false }
+        Self { turn: Turn::new(launch), answer: PlainAnswer::default() }
     }
 
     fn text(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
-        let line = String::from_utf8_lossy(bytes);
-        let text = match &mut self.answer {
-            // The CLI ends each text with a line end of its own, so line ends only separate.
-            Some(answer) => {
-                let more = format!("\n{line}");
-                answer.push_str(&more);
-                more
-            }
-            None => {
-                self.answer = Some(line.clone().into_owned());
-                line.into_owned()
-            }
-        };
-        emit(EventBody::Output { text, block: BLOCK.to_owned() }, out);
+        let text = self.answer.add(bytes);
+        emit(self.turn.key(), EventBody::Output { text, block: BLOCK.to_owned() }, out);
     }
 
     fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {
@@ -71,7 +62,7 @@ impl Plain {
         if !exit.is_success() {
             let failure = self.turn.exit_fault(exit);
             self.turn.fail(failure, answer, out);
-        } else if self.has_lost_line {
+        } else if self.answer.has_lost_line {
             self.turn.fail(Failure::unreadable(), None, out);
         } else {
             self.turn.complete(answer.unwrap_or_default(), StopReason::EndTurn, out);

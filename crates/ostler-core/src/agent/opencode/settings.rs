@@ -10,7 +10,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    agent::Launch,
+    agent::{Launch, command_line::warn_if_refused},
     request::{Options, Permissions},
 };
 
@@ -166,10 +166,7 @@ fn rules(options: &Options, warnings: &mut Vec<String>) -> Option<Map<String, Va
                     refused.push(rule.as_str());
                 }
             }
-            if !refused.is_empty() {
-                let refused = refused.join(", ");
-                warnings.push(format!("not allowed, because the turn is read-only: {refused}"));
-            }
+            warn_if_refused(warnings, &refused);
         }
     }
     if !is_bypass && rules.get("read").is_some_and(|action| action == "allow") {

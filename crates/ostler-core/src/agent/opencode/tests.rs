@@ -14,36 +14,31 @@ use jiff::Timestamp;
 use super::SPEC;
 use crate::{
     agent::{
-        Action, CommandLine, Exit, Input, Launch, Stdin, TurnEnd,
+        Action, CommandLine, Exit, Input, Stdin,
         play::{self, Recording},
+        testing::{
+            self, any_lines, argv, end_of, ended_once, events, exit, failure_of, has_stopped,
+            launch_of, play_any, play_text, sessions, statuses,
+        },
     },
-    event::{EventBody, Mode, Status, Stream},
+    event::{EventBody, Status, Stream},
     memo::Memo,
     request::{Format, Open, Options, Permissions},
 };
 
 const SESSION: &str = "ses_e1f6fd3bbffencjjJIvMuWLEcd";
 
-fn launch_of<'a>(options: &'a Options, open: &'a Open, prompt: &'a str) -> Launch<'a> {
-    Launch { mode: Mode::OneShot, options, open, prompt, version: None, run_dir: Path::new("/run") }
-}
-
 fn command_line(options: &Options, open: &Open, prompt: &str) -> CommandLine {
     (SPEC.launch)(&launch_of(options, open, prompt)).unwrap()
 }
 
-fn argv(line: &CommandLine) -> Vec<&str> {
-    line.args.iter().map(|arg| arg.to_str().unwrap()).collect()
-}
-
 fn variable(line: &CommandLine, name: &str) -> Option<String> {
-    let found = line.env.iter().rfind(|(known, _)| known == name);
-    found.map(|(_, value)| value.to_str().unwrap().to_owned())
+    testing::variable(line, name).map(str::to_owned)
 }
 
 fn stdin(line: &CommandLine) -> &str {
     match &line.stdin {
-        Stdin::Null => "",
+        Stdin::Null | Stdin::Open => "",
         Stdin::Bytes(bytes) => std::str::from_utf8(bytes).unwrap(),
     }
 }
@@ -61,13 +56,8 @@ fn resume(id: &str) -> Open {
     Open::Resume(Box::new(Memo::of_id("opencode", id)))
 }
 
-fn exit(code: i32, stderr: &str) -> Exit {
-    Exit { code: Some(code), signal: None, stderr: stderr.to_owned() }
-}
-
 fn fixture(case: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/opencode/1.18.33");
-    folder.join(format!("{case}.stdout"))
+    testing::fixture(&format!("opencode/1.18.33/{case}"))
 }
 
 /// Plays a recording as if it had been made in a new session.
@@ -81,66 +71,11 @@ fn play_lines(stdout: &str, exit: Exit) -> Vec<Action> {
 }
 
 fn play_with(options: &Options, stdout: &str, exit: Exit) -> Vec<Action> {
-    let recording = Recording {
-        stdout: stdout.as_bytes().to_vec(),
-        stderr: exit.stderr.clone().into_bytes(),
-        exit,
-    };
-    ended_once(play::play_with(&SPEC, &recording, options, &Open::New))
-}
-
-fn ended_once(actions: Vec<Action>) -> Vec<Action> {
-    assert_eq!(play::n_ends(&actions), 1, "{}", play::transcript(&actions));
-    actions
-}
-
-fn end_of(actions: &[Action]) -> &TurnEnd {
-    let end = actions.iter().find_map(|action| match action {
-        Action::EndTurn { end, .. } => Some(end.as_ref()),
-        Action::Stop | Action::Arm { .. } | Action::Opened { .. } | Action::Emit { .. } => None,
-    });
-    end.unwrap()
-}
-
-fn failure_of(actions: &[Action]) -> (&str, &str) {
-    let failure = end_of(actions).failure.as_ref().unwrap();
-    (failure.kind.code(), &failure.message)
-}
-
-fn opened(actions: &[Action]) -> Vec<&str> {
-    let opened = actions.iter().filter_map(|action| match action {
-        Action::Opened { id, .. } => Some(id.as_str()),
-        Action::Stop | Action::Arm { .. } | Action::EndTurn { .. } | Action::Emit { .. } => None,
-    });
-    opened.collect()
-}
-
-fn events(actions: &[Action]) -> Vec<&EventBody> {
-    let events = actions.iter().filter_map(|action| match action {
-        Action::Emit { event, .. } => Some(event),
-        Action::Stop | Action::Arm { .. } | Action::EndTurn { .. } | Action::Opened { .. } => None,
-    });
-    events.collect()
-}
-
-fn statuses<'a>(actions: &'a [Action], code: &str) -> Vec<&'a str> {
-    let texts = events(actions).into_iter().filter_map(|event| {
-        let EventBody::Status(status) = event else {
-            return None;
-        };
-        Some(status.code_and_text())
-    });
-    texts.filter(|(known, _)| *known == code).map(|(_, text)| text).collect()
+    play_text(&SPEC, options, &Open::New, stdout, exit)
 }
 
 fn outputs(actions: &[Action]) -> Vec<&str> {
-    let texts = events(actions).into_iter().filter_map(|event| {
-        let EventBody::Output { text, .. } = event else {
-            return None;
-        };
-        Some(text.as_str())
-    });
-    texts.collect()
+    testing::outputs(actions).into_iter().map(|(_, text)| text).collect()
 }
 
 /// Returns the text that a reader of the events is left with.
@@ -155,10 +90,6 @@ fn shown(actions: &[Action]) -> Vec<&str> {
         }
     }
     blocks.into_iter().map(|(_, text)| text).collect()
-}
-
-fn has_stopped(actions: &[Action]) -> bool {
-    actions.iter().any(|action| matches!(action, Action::Stop))
 }
 
 /// A dialect that is fed line by line.

@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::message::{take_object, take_text};
-use crate::event::{EventBody, ToolResult};
+use super::message::take_object;
+use crate::{
+    agent::{field::remove_text, words::one_line},
+    event::{EventBody, ToolResult},
+};
 
 /// What stands in for a tool that does not exist or was called wrongly.
 const INVALID: &str = "invalid";
@@ -32,25 +35,26 @@ impl Tool {
     pub(super) fn read(mut part: Map<String, Value>) -> Self {
         let mut state = take_object(&mut part, "state");
         let mut input = state.remove("input").filter(|input| !input.is_null());
-        let mut tool = take_text(&mut part, "tool").unwrap_or_default();
+        let mut tool = remove_text(&mut part, "tool").unwrap_or_default();
         let is_invalid = tool == INVALID;
         if is_invalid && let Some(Value::Object(fields)) = &mut input {
-            tool = take_text(fields, "tool").unwrap_or(tool);
+            tool = remove_text(fields, "tool").unwrap_or(tool);
         }
         let metadata = take_object(&mut state, "metadata");
         let exit_code = metadata.get("exit").and_then(Value::as_i64);
         let exit_code = exit_code.and_then(|code| i32::try_from(code).ok());
         let has_failed = state.get("status").and_then(Value::as_str) == Some("error");
         let name = if has_failed { "error" } else { "output" };
-        let output = take_text(&mut state, name).unwrap_or_default();
-        let title = take_text(&mut state, "title").filter(|title| !title.is_empty() && !is_invalid);
+        let output = remove_text(&mut state, name).unwrap_or_default();
+        let title =
+            remove_text(&mut state, "title").filter(|title| !title.is_empty() && !is_invalid);
         Self {
-            part: take_text(&mut part, "id").unwrap_or_default(),
+            part: remove_text(&mut part, "id").unwrap_or_default(),
             is_old: state.get("time").is_some_and(|time| time.get("compacted").is_some()),
             is_rejected: has_failed && output.starts_with(REJECTED),
             title: one_line(&title.unwrap_or_else(|| title_of(input.as_ref()))),
             result: ToolResult {
-                id: take_text(&mut part, "callID").unwrap_or_default(),
+                id: remove_text(&mut part, "callID").unwrap_or_default(),
                 tool,
                 is_error: has_failed || is_invalid || exit_code.is_some_and(|code| code != 0),
                 output,
@@ -88,13 +92,4 @@ fn title_of(input: Option<&Value>) -> String {
     };
     let field = TITLES.iter().find_map(|name| input.get(name).and_then(Value::as_str));
     field.map_or_else(|| input.to_string(), str::to_owned)
-}
-
-fn one_line(text: &str) -> String {
-    let mut lines = text.trim().lines();
-    let first = lines.next().unwrap_or_default();
-    match lines.next() {
-        Some(_) => format!("{first} …"),
-        None => first.to_owned(),
-    }
 }

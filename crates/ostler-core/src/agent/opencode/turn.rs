@@ -2,7 +2,7 @@
 //! figures, what standard error says, and the end.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
     fault,
@@ -10,48 +10,48 @@ use super::{
     patience::Patience,
 };
 use crate::{
-    agent::{Action, Exit, Launch, ONLY_SESSION, ONLY_TURN, TimerKey, TurnEnd},
-    event::{EventBody, Status, StopReason, Stream, Usage},
+    agent::{
+        Action, Exit, Launch, ONLY_SESSION, ONLY_TURN, TimerKey, TurnKey,
+        emit::{emit, emit_unknown, emit_warning},
+        last_word::LastWord,
+    },
+    event::{EventBody, StopReason, Stream, Usage},
     failure::{Failure, FailureKind},
 };
 
 /// The one turn of a one-shot process.
 pub(super) struct Turn {
     session: Option<String>,
-    ended: bool,
-    usage: Usage,
     /// What the log said about a turn that could not begin.
     cause: Option<String>,
     /// The permission that was refused last.
     pub(super) rejected: Option<String>,
     pub(super) patience: Patience,
-    /// The model that answers, as far as it is known.
-    pub(super) model: Option<String>,
-    /// Everything else the agent told about itself.
-    pub(super) meta: Map<String, Value>,
+    pub(super) end: LastWord,
 }
 
 impl Turn {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
         Self {
             session: None,
-            ended: false,
-            usage: Usage::default(),
             cause: None,
             rejected: None,
             patience: Patience::default(),
-            model: launch.options.model.clone(),
-            meta: Map::new(),
+            end: LastWord::new(ONLY_TURN, launch.options.model.clone()),
         }
     }
 
+    pub(super) fn key(&self) -> TurnKey {
+        self.end.turn
+    }
+
     pub(super) fn has_ended(&self) -> bool {
-        self.ended
+        self.end.is_said()
     }
 
     /// Takes the id that the CLI tells with every line.
     pub(super) fn open(&mut self, id: String, out: &mut Vec<Action>) {
-        if self.session.is_none() && !self.ended && !id.is_empty() {
+        if self.session.is_none() && !self.has_ended() && !id.is_empty() {
             self.session = Some(id.clone());
             out.push(Action::Opened { session: ONLY_SESSION, id });
         }
@@ -63,8 +63,8 @@ impl Turn {
             (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
             (sum, more) => sum.or(more),
         };
-        let sum = self.usage;
-        self.usage = Usage {
+        let sum = self.end.usage;
+        self.end.usage = Usage {
             input_tokens: add(sum.input_tokens, usage.input_tokens),
             output_tokens: add(sum.output_tokens, usage.output_tokens),
             cached_tokens: add(sum.cached_tokens, usage.cached_tokens),
@@ -74,30 +74,32 @@ impl Turn {
                 (sum, more) => sum.or(more),
             },
         };
-        emit(EventBody::Usage(self.usage), out);
+        emit(self.key(), EventBody::Usage(self.end.usage), out);
     }
 
     /// Takes a line of standard error.
     pub(super) fn stderr(&mut self, now: Timestamp, bytes: &[u8], out: &mut Vec<Action>) {
         match log::read(&String::from_utf8_lossy(bytes)) {
-            None => emit_unknown(Stream::Stderr, bytes, out),
+            None => emit_unknown(self.key(), Stream::Stderr, bytes, out),
             Some(Notice::Noise) => {}
-            Some(Notice::Banner { model }) => self.model = self.model.take().or(Some(model)),
+            Some(Notice::Banner { model }) => {
+                self.end.model = self.end.model.take().or(Some(model))
+            }
             Some(Notice::Failed { message }) => self.cause = Some(message),
             Some(Notice::Rejected { text }) => {
                 self.rejected = Some(text.clone());
-                emit(EventBody::Status(Status::Warning { text }), out);
+                emit_warning(self.key(), text, out);
             }
             Some(Notice::AgentMissing { text }) => self.agent_missing(text, out),
             Some(Notice::ModelFailed { session, model, message }) => {
                 let is_other = matches!((&self.session, &session), (Some(a), Some(b)) if a != b);
-                if self.ended || is_other {
-                    return emit_unknown(Stream::Stderr, bytes, out);
+                if self.has_ended() || is_other {
+                    return emit_unknown(self.key(), Stream::Stderr, bytes, out);
                 }
                 if let Some(id) = session {
                     self.open(id, out);
                 }
-                self.model = self.model.take().or(model);
+                self.end.model = self.end.model.take().or(model);
                 self.model_failed(now, message, out);
             }
         }
@@ -126,7 +128,7 @@ impl Turn {
     /// Tells that a failed call is tried again, once that is certain.
     pub(super) fn told_to_be_tried_again(&mut self, out: &mut Vec<Action>) {
         if let Some(status) = self.patience.tried_again() {
-            emit(EventBody::Status(status), out);
+            emit(self.key(), EventBody::Status(status), out);
         }
     }
 
@@ -134,38 +136,20 @@ impl Turn {
     /// for, maybe none. Nothing of it may happen.
     fn agent_missing(&mut self, text: String, out: &mut Vec<Action>) {
         let message = format!("stopped before anything was done: {text}");
-        emit(EventBody::Status(Status::Warning { text }), out);
+        emit_warning(self.key(), text, out);
         self.fail(Failure::new(FailureKind::InvalidRequest, message), None, out);
         out.push(Action::Stop);
     }
 
     /// Ends the turn well.
     pub(super) fn complete(&mut self, text: String, reason: StopReason, out: &mut Vec<Action>) {
-        let end = TurnEnd { text: Some(text), stop_reason: Some(reason), ..TurnEnd::default() };
-        self.end(end, out);
+        self.end.complete(text, reason, out);
     }
 
     /// Ends the turn badly, with what there was of an answer.
     pub(super) fn fail(&mut self, failure: Failure, text: Option<String>, out: &mut Vec<Action>) {
         let reason = fault::stop_reason(&failure);
-        self.fail_for(failure, reason, text, out);
-    }
-
-    /// Ends the turn badly for a reason of its own.
-    pub(super) fn fail_for(
-        &mut self,
-        failure: Failure,
-        reason: StopReason,
-        text: Option<String>,
-        out: &mut Vec<Action>,
-    ) {
-        let end = TurnEnd {
-            text,
-            stop_reason: Some(reason),
-            failure: Some(failure),
-            ..TurnEnd::default()
-        };
-        self.end(end, out);
+        self.end.fail(failure, reason, text, out);
     }
 
     /// Returns what an error on standard output means.
@@ -177,23 +161,4 @@ impl Turn {
     pub(super) fn exit_fault(&self, exit: &Exit) -> Failure {
         fault::of_exit(exit, self.cause.as_deref())
     }
-
-    fn end(&mut self, mut end: TurnEnd, out: &mut Vec<Action>) {
-        if std::mem::replace(&mut self.ended, true) {
-            return;
-        }
-        end.usage = self.usage;
-        end.model = self.model.take();
-        end.meta = std::mem::take(&mut self.meta);
-        out.push(Action::EndTurn { turn: ONLY_TURN, end: Box::new(end) });
-    }
-}
-
-pub(super) fn emit(event: EventBody, out: &mut Vec<Action>) {
-    out.push(Action::Emit { turn: ONLY_TURN, parent: None, event });
-}
-
-pub(super) fn emit_unknown(stream: Stream, bytes: &[u8], out: &mut Vec<Action>) {
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    emit(EventBody::Unknown { stream, text }, out);
 }

@@ -4,7 +4,10 @@ use std::ffi::OsString;
 
 use serde_json::Value;
 
-use crate::request::{Options, ProjectSettings};
+use crate::{
+    agent::command_line::push_variables,
+    request::{Options, ProjectSettings},
+};
 
 /// The variables that every run gets; one that the operator names wins.
 const ENV: &[(&str, &str)] = &[
@@ -45,10 +48,8 @@ pub(super) fn environment(
     options: &Options,
     permission: Option<&Value>,
 ) -> Vec<(OsString, OsString)> {
-    let mut env: Vec<(OsString, OsString)> = Vec::new();
-    let mut add = |table: &[(&str, &str)]| {
-        env.extend(table.iter().map(|(name, value)| (name.into(), value.into())));
-    };
+    let mut env = Vec::new();
+    let mut add = |table: &[(&str, &str)]| push_variables(&mut env, table);
     add(ENV);
     if options.project_settings == ProjectSettings::Ignored {
         add(UNTRUSTED_ENV);

@@ -15,12 +15,13 @@ use super::{
     message::{Ending, Message, Spent},
     plain::Plain,
     tool,
-    turn::{Turn, emit, unknown},
+    turn::Turn,
 };
 use crate::{
     agent::{
         Action, Dialect, Exit, Input, Launch,
         document::{Documents, Piece},
+        emit::{emit, emit_unknown},
     },
     event::{EventBody, StopReason, Stream},
     failure::{Failure, FailureKind},
@@ -53,7 +54,7 @@ impl Dialect for JsonLines {
             Input::Line { bytes, cut: true, .. } => {
                 documents.finish(|piece| reader.piece(now, piece, out));
                 reader.has_lost_line = true;
-                unknown(Stream::Stdout, bytes, out);
+                emit_unknown(reader.turn.key(), Stream::Stdout, bytes, out);
             }
             Input::Line { bytes, .. } => {
                 documents.push(bytes, |piece| reader.piece(now, piece, out));
@@ -116,7 +117,7 @@ impl Reader {
             }
             Piece::Line(bytes) => bytes,
         };
-        unknown(Stream::Stdout, bytes, out);
+        emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
         if self.printed.len() < MAX_PRINTED_BYTES {
             let start = bytes.get(..MAX_PRINTED_BYTES).unwrap_or(bytes);
             self.printed.push_str(&String::from_utf8_lossy(start));
@@ -135,8 +136,8 @@ impl Reader {
             Some("message_start") => self.message_start(line, out),
             Some("message_update") => self.message_update(line, out),
             Some("message_end") => self.message_end(line, out),
-            Some("tool_execution_start") => tell(tool::call(line), out),
-            Some("tool_execution_end") => tell(tool::result(line), out),
+            Some("tool_execution_start") => self.tell(tool::call(line), out),
+            Some("tool_execution_end") => self.tell(tool::result(line), out),
             Some("turn_end") => self.turn_end(out),
             Some("agent_end") => {
                 self.has_run = !field::is_true(line, "willRetry");
@@ -197,7 +198,8 @@ impl Reader {
             return true;
         }
         if self.last.is_none() {
-            self.blocks.end(&Value::String(text.clone()), &mut |event| emit(event, out));
+            self.blocks
+                .end(&Value::String(text.clone()), &mut |event| emit(self.turn.key(), event, out));
         }
         self.turn.complete(text, StopReason::EndTurn, out);
         true
@@ -218,7 +220,7 @@ impl Reader {
             Ending::Length => {
                 let words = "the answer was cut at the limit of its length";
                 let failure = Failure::new(FailureKind::LimitReached, words);
-                self.turn.fail_for(failure, StopReason::MaxTokens, Some(text), out);
+                self.turn.end.fail(failure, StopReason::MaxTokens, Some(text), out);
             }
             Ending::Refused(words) => {
                 let words = if words.is_empty() { "the model refused".to_owned() } else { words };
@@ -261,18 +263,18 @@ impl Reader {
         let text = self.last.take().map(|message| message.text);
         self.turn.fail_with_exit(exit, &self.printed, text, out);
     }
+
+    fn tell(&self, event: Option<EventBody>, out: &mut Vec<Action>) -> bool {
+        match event {
+            Some(event) => {
+                emit(self.turn.key(), event, out);
+                true
+            }
+            None => false,
+        }
+    }
 }
 
 fn aborted() -> Failure {
     Failure::new(FailureKind::Cancelled, "the agent was interrupted")
-}
-
-fn tell(event: Option<EventBody>, out: &mut Vec<Action>) -> bool {
-    match event {
-        Some(event) => {
-            emit(event, out);
-            true
-        }
-        None => false,
-    }
 }

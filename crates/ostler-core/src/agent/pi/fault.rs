@@ -7,13 +7,16 @@ use serde_json::Value;
 
 use super::field;
 use crate::{
-    agent::Exit,
+    agent::{
+        Exit,
+        words::{Marks, exit_words, kind_by_marks},
+    },
     failure::{Failure, FailureKind},
 };
 
 /// What a message holds, in lower case, and what that means. These count more
 /// than the number of a status, and the first hit counts.
-const MARKS: &[(&str, FailureKind)] = &[
+const MARKS: &Marks = &[
     ("no session found matching", FailureKind::SessionLost),
     (FOREIGN_SESSION, FailureKind::SessionLost),
     ("is not a valid pi session", FailureKind::SessionLost),
@@ -44,7 +47,7 @@ const MARKS: &[(&str, FailureKind)] = &[
 ];
 
 /// The same for messages without the number of a status.
-const WEAKER_MARKS: &[(&str, FailureKind)] = &[
+const WEAKER_MARKS: &Marks = &[
     ("authentication_error", FailureKind::Auth),
     ("permission_error", FailureKind::Auth),
     ("invalid_api_key", FailureKind::Auth),
@@ -118,11 +121,7 @@ pub(super) fn of_exit(exit: &Exit, printed: &str) -> Failure {
         return Failure::new(FailureKind::SpawnFailed, message);
     }
     let Some(complaint) = complaint else {
-        let how = match exit.signal {
-            Some(signal) => format!("the process was ended by signal {signal}"),
-            None => format!("the process ended with exit code {}", exit.number()),
-        };
-        return Failure::new(FailureKind::Crashed, how);
+        return Failure::new(FailureKind::Crashed, exit_words(exit));
     };
     let mut failure = of_message(complaint, FailureKind::Crashed);
     if failure.kind == FailureKind::Crashed
@@ -141,14 +140,10 @@ pub(super) fn of_silence(stderr: &str) -> Option<Failure> {
 }
 
 fn kind_of(text: &str) -> Option<FailureKind> {
-    let lower = text.to_lowercase();
-    let hit = |marks: &[(&str, FailureKind)]| {
-        marks.iter().find(|(mark, _)| lower.contains(mark)).map(|(_, kind)| *kind)
-    };
     let status = status_and_rest(text).0;
-    hit(MARKS)
+    kind_by_marks(MARKS, text)
         .or_else(|| status.and_then(FailureKind::of_http_status))
-        .or_else(|| hit(WEAKER_MARKS))
+        .or_else(|| kind_by_marks(WEAKER_MARKS, text))
 }
 
 /// Splits the number of an HTTP status from the front of a message.

@@ -1,6 +1,9 @@
-//! Takes fields out of JSON objects, so that long texts are not copied.
+//! Reads fields of JSON objects in the ways that only Pi's lines ask for, beside
+//! those that all agents share.
 
 use serde_json::Value;
+
+pub(super) use crate::agent::field::{is_true, number, take_text};
 
 /// Returns a text field.
 pub(super) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
@@ -27,26 +30,6 @@ pub(super) fn snake_case(name: &str) -> String {
         result.push(c.to_ascii_lowercase());
     }
     result
-}
-
-/// Takes a text field; one of another type is left where it is.
-pub(super) fn take_text(value: &mut Value, key: &str) -> Option<String> {
-    match value.get_mut(key)? {
-        Value::String(text) => Some(std::mem::take(text)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            None
-        }
-    }
-}
-
-/// Returns a number field.
-pub(super) fn number(value: &Value, key: &str) -> Option<u64> {
-    value.get(key)?.as_u64()
-}
-
-/// Returns whether a field is there and true.
-pub(super) fn is_true(value: &Value, key: &str) -> bool {
-    value.get(key).and_then(Value::as_bool) == Some(true)
 }
 
 /// Returns the texts of a content: a string, or parts that have one each, which

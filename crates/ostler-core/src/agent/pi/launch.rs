@@ -13,7 +13,10 @@ use std::{
 
 use super::tool::Selection;
 use crate::{
-    agent::{CommandLine, Launch, LaunchError, Stdin},
+    agent::{
+        CommandLine, Launch, LaunchError, Stdin,
+        command_line::{Form, push, push_variables, warn_if, warn_if_asking},
+    },
     request::{Format, Options, Permissions, ProjectSettings, PromptCommands, Template, Thinking},
     template::{self, MAX_ARGUMENT_BYTES, TemplateFacts},
 };
@@ -68,14 +71,12 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
         None => own_line(launch),
     };
     line.env = environment(options);
-    if options.permissions == Permissions::Ask {
-        let text = "nobody can be asked in a one-shot turn; running read-only";
-        line.warnings.push(text.to_owned());
-    }
-    if options.max_turns.is_some() && options.wire_format() == Format::Text {
-        let text = "pi's plain text does not tell its model calls apart; max turns is ignored";
-        line.warnings.push(text.to_owned());
-    }
+    warn_if_asking(&mut line.warnings, options);
+    warn_if(
+        &mut line.warnings,
+        options.max_turns.is_some() && options.wire_format() == Format::Text,
+        "pi's plain text does not tell its model calls apart; max turns is ignored",
+    );
     Ok(line)
 }
 
@@ -140,18 +141,6 @@ fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine
     let input = launch.prompt.as_bytes();
     let line = template::fill(&TEMPLATE, template, launch.open, launch.prompt, input, &flags)?;
     Ok(CommandLine { files: own.files, warnings: own.warnings, ..line })
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Literal,
-    Default,
-}
-
-impl Form {
-    fn of(options: &Options) -> Self {
-        if options.is_literal() { Self::Literal } else { Self::Default }
-    }
 }
 
 /// Whether extensions are loaded, which can bring tools of any name.
@@ -257,8 +246,8 @@ fn is_trimmed(c: char) -> bool {
 }
 
 fn environment(options: &Options) -> Vec<(OsString, OsString)> {
-    let mut env: Vec<(OsString, OsString)> =
-        ENV.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let mut env = Vec::new();
+    push_variables(&mut env, ENV);
     match &options.home {
         Some(home) => {
             env.push((AGENT_DIR_VARIABLE.into(), home.join(AGENT_DIR).into()));
@@ -300,8 +289,4 @@ fn session_folder(options: &Options) -> Option<PathBuf> {
 
 fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
-}
-
-fn push<T: Into<OsString>>(args: &mut Vec<OsString>, more: impl IntoIterator<Item = T>) {
-    args.extend(more.into_iter().map(Into::into));
 }

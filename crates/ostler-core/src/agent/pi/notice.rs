@@ -4,9 +4,9 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{dialect::Reader, fault, field, message::Message, turn::emit};
+use super::{dialect::Reader, fault, field, message::Message};
 use crate::{
-    agent::Action,
+    agent::{Action, emit::emit},
     event::{EventBody, Status},
     failure::FailureKind,
 };
@@ -29,11 +29,11 @@ impl Reader {
         let delay_ms = field::number(line, "delayMs");
         let text = field::take_text(line, "errorMessage").unwrap_or_default();
         if self.last.as_ref().is_some_and(Message::may_be_void) {
-            self.blocks.retract(&mut |event| emit(event, out));
+            self.blocks.retract(&mut |event| emit(self.turn.key(), event, out));
         }
         let failure = fault::of_message(&text, FailureKind::Unavailable);
         let notice = Status::Retry { attempt, max, delay_ms, text: failure.message.clone() };
-        emit(EventBody::Status(notice), out);
+        emit(self.turn.key(), EventBody::Status(notice), out);
         let since = *self.retrying_since.get_or_insert(now);
         let delay = i64::try_from(delay_ms.unwrap_or(0)).unwrap_or(i64::MAX);
         let waited = now.duration_since(since);
@@ -57,7 +57,7 @@ impl Reader {
                 Status::Compacted { text: format!("{reason}: {before} tokens were summarized") }
             }
         };
-        emit(EventBody::Status(status), out);
+        emit(self.turn.key(), EventBody::Status(status), out);
         true
     }
 }

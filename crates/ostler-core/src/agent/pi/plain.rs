@@ -3,45 +3,34 @@
 
 use jiff::Timestamp;
 
-use super::{
-    fault,
-    turn::{Turn, emit, unknown},
-};
+use super::{fault, turn::Turn};
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Launch},
+    agent::{
+        Action, Dialect, Exit, Input, Launch,
+        emit::{emit, emit_unknown},
+        plain::PlainAnswer,
+    },
     event::{EventBody, StopReason, Stream},
     failure::Failure,
 };
 
 /// The block that the whole answer belongs to.
 const BLOCK: &str = "answer";
-/// The answer is kept up to here; beyond it the events still carry all of it.
-const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
 
 pub(super) struct Plain {
     turn: Turn,
-    answer: Option<String>,
-    has_lost_line: bool,
+    answer: PlainAnswer,
 }
 
 impl Plain {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
-        Self { turn: Turn::new(launch), answer: None, has_lost_line: false }
+        Self { turn: Turn::new(launch), answer: PlainAnswer::default() }
     }
 
     fn line(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
-        let line = String::from_utf8_lossy(bytes);
-        // The CLI ends the answer with a line break of its own.
-        let text = match self.answer {
-            None => line.into_owned(),
-            Some(_) => format!("\n{line}"),
-        };
-        let answer = self.answer.get_or_insert_default();
-        if answer.len() <= MAX_ANSWER_BYTES {
-            answer.push_str(&text);
-        }
+        let text = self.answer.add(bytes);
         if !text.is_empty() {
-            emit(EventBody::Output { text, block: BLOCK.to_owned() }, out);
+            emit(self.turn.key(), EventBody::Output { text, block: BLOCK.to_owned() }, out);
         }
     }
 
@@ -54,7 +43,7 @@ impl Plain {
             let printed = answer.clone().unwrap_or_default();
             return self.turn.fail_with_exit(exit, &printed, answer, out);
         }
-        if self.has_lost_line {
+        if self.answer.has_lost_line {
             return self.turn.fail(Failure::unreadable(), None, out);
         }
         match answer {
@@ -75,9 +64,9 @@ impl Dialect for Plain {
         match input {
             Input::Line { from: Stream::Stderr, bytes, .. } => self.turn.stderr(bytes, out),
             Input::Line { from: Stream::Stdout, bytes, cut } => {
-                self.has_lost_line |= cut;
+                self.answer.has_lost_line |= cut;
                 if cut || self.turn.has_ended() {
-                    unknown(Stream::Stdout, bytes, out);
+                    emit_unknown(self.turn.key(), Stream::Stdout, bytes, out);
                 } else {
                     self.line(bytes, out);
                 }

@@ -7,10 +7,9 @@ use super::{
     dialect::Reader,
     field,
     message::{Ending, Message},
-    turn::emit,
 };
 use crate::{
-    agent::Action,
+    agent::{Action, emit::emit},
     event::{EventBody, StopReason},
     failure::{Failure, FailureKind},
 };
@@ -20,7 +19,7 @@ impl Reader {
         match role(line) {
             Some("assistant") => {
                 if self.last.as_ref().is_some_and(Message::may_be_void) {
-                    self.blocks.retract(&mut |event| emit(event, out));
+                    self.blocks.retract(&mut |event| emit(self.turn.key(), event, out));
                 }
                 self.blocks.start();
                 true
@@ -42,7 +41,7 @@ impl Reader {
             Some(_) | None => return false,
         };
         let index = field::number(&event, "contentIndex").unwrap_or(0);
-        let tell = &mut |event| emit(event, out);
+        let tell = &mut |event| emit(self.turn.key(), event, out);
         if let Some(text) = field::take_text(&mut event, "delta") {
             self.blocks.piece(index, kind, text, tell);
         } else if let Some(text) = field::text(&event, "content") {
@@ -63,14 +62,14 @@ impl Reader {
         }
         let mut message = field::take(line, "message");
         let content = message.get("content").unwrap_or(&Value::Null);
-        self.blocks.end(content, &mut |event| emit(event, out));
+        self.blocks.end(content, &mut |event| emit(self.turn.key(), event, out));
         self.turn.open(out);
         if let Some(model) = field::take_text(&mut message, "model") {
-            self.turn.model = Some(model);
+            self.turn.end.model = Some(model);
         }
         for key in ["provider", "api", "thinkingLevel", "rawStopReason"] {
             let value = field::take_kept(&mut message, key);
-            self.turn.meta.extend(value.map(|value| (field::snake_case(key), value)));
+            self.turn.end.meta.extend(value.map(|value| (field::snake_case(key), value)));
         }
         self.spent.add(message.get("usage").unwrap_or(&Value::Null));
         self.tell_usage(out);
@@ -86,10 +85,10 @@ impl Reader {
 
     pub(super) fn tell_usage(&mut self, out: &mut Vec<Action>) {
         if let Some(usage) = self.spent.usage()
-            && usage != self.turn.usage
+            && usage != self.turn.end.usage
         {
-            self.turn.usage = usage;
-            emit(EventBody::Usage(usage), out);
+            self.turn.end.usage = usage;
+            emit(self.turn.key(), EventBody::Usage(usage), out);
         }
     }
 
@@ -100,7 +99,7 @@ impl Reader {
             let message = format!("the turn reached its limit of {max} model calls");
             let failure = Failure::new(FailureKind::LimitReached, message);
             let text = self.last.take().map(|message| message.text);
-            self.turn.fail_for(failure, StopReason::MaxTurns, text, out);
+            self.turn.end.fail(failure, StopReason::MaxTurns, text, out);
             out.push(Action::Stop);
         }
         true

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{field, launch::Extensions};
 use crate::{
-    agent::Launch,
+    agent::{Launch, command_line::warn_if_refused},
     event::{EventBody, ToolResult},
     request::{Open, Permissions},
 };
@@ -81,7 +81,7 @@ impl Selection {
                 }
             };
             if read_only && !READ_ONLY.contains(&tool.as_str()) {
-                warnings.push(format!("not allowed, because the turn is read-only: {name}"));
+                warn_if_refused(&mut warnings, &[name]);
                 continue;
             }
             if name != rule {

@@ -1,11 +1,13 @@
 //! What both forms of Pi's output have in common: the session and the end.
 
-use serde_json::{Map, Value};
-
 use super::fault;
 use crate::{
-    agent::{Action, Exit, Launch, ONLY_SESSION, ONLY_TURN, TurnEnd},
-    event::{EventBody, Status, StopReason, Stream, Usage},
+    agent::{
+        Action, Exit, Launch, ONLY_SESSION, ONLY_TURN, TurnKey,
+        emit::{emit_unknown, emit_warning},
+        last_word::LastWord,
+    },
+    event::{StopReason, Stream},
     failure::{Failure, FailureKind},
 };
 
@@ -20,13 +22,7 @@ pub(super) struct Turn {
     session: Session,
     /// Whether the CLI writes a session down before the model has answered.
     keeps_prompts: bool,
-    ended: bool,
-    /// The model that answers, as far as it is known.
-    pub(super) model: Option<String>,
-    /// What the turn used, as far as it is known.
-    pub(super) usage: Usage,
-    /// Everything else the agent told about itself.
-    pub(super) meta: Map<String, Value>,
+    pub(super) end: LastWord,
 }
 
 /// What is known of the session that answers.
@@ -45,15 +41,16 @@ impl Turn {
             resumed: launch.open.memo().map(|memo| memo.id.clone()),
             session: if is_kept { Session::Unknown } else { Session::Settled },
             keeps_prompts: launch.version.is_some_and(keeps_prompts),
-            ended: false,
-            model: None,
-            usage: Usage::default(),
-            meta: Map::new(),
+            end: LastWord::new(ONLY_TURN, None),
         }
     }
 
+    pub(super) fn key(&self) -> TurnKey {
+        self.end.turn
+    }
+
     pub(super) fn has_ended(&self) -> bool {
-        self.ended
+        self.end.is_said()
     }
 
     /// Returns whether the CLI told which session it is.
@@ -67,7 +64,7 @@ impl Turn {
     /// for the beginning of it, or copied the session of another directory: an
     /// answer from there would not belong to this conversation.
     pub(super) fn name(&mut self, id: String, out: &mut Vec<Action>) {
-        if self.ended || !matches!(self.session, Session::Unknown) {
+        if self.has_ended() || !matches!(self.session, Session::Unknown) {
             return;
         }
         match &self.resumed {
@@ -93,7 +90,7 @@ impl Turn {
     /// Tells a new session's id. The CLI writes a session down with the first
     /// message of the model; one that ends before cannot be resumed.
     pub(super) fn open(&mut self, out: &mut Vec<Action>) {
-        if self.ended {
+        if self.has_ended() {
             return;
         }
         match std::mem::replace(&mut self.session, Session::Settled) {
@@ -116,24 +113,20 @@ impl Turn {
         if line.starts_with(MADE_ANEW) {
             // A new session of a template is to be made; one that was to be
             // resumed is lost.
-            if self.resumed.is_some() && !self.ended {
+            if self.resumed.is_some() && !self.has_ended() {
                 self.lose(line.trim_start_matches(WARNING).to_owned(), out);
             }
             return;
         }
         match line.strip_prefix(WARNING) {
-            Some(text) => {
-                let text = text.to_owned();
-                emit(EventBody::Status(Status::Warning { text }), out);
-            }
-            None => unknown(Stream::Stderr, bytes, out),
+            Some(text) => emit_warning(self.key(), text, out),
+            None => emit_unknown(self.key(), Stream::Stderr, bytes, out),
         }
     }
 
     /// Ends the turn well.
     pub(super) fn complete(&mut self, text: String, reason: StopReason, out: &mut Vec<Action>) {
-        let end = TurnEnd { text: Some(text), stop_reason: Some(reason), ..TurnEnd::default() };
-        self.end(end, out);
+        self.end.complete(text, reason, out);
     }
 
     /// Ends the turn badly, with what there was of an answer.
@@ -145,24 +138,7 @@ impl Turn {
         } else {
             StopReason::Error
         };
-        self.fail_for(failure, stop_reason, text, out);
-    }
-
-    /// Ends the turn badly, for a reason that the failure does not tell.
-    pub(super) fn fail_for(
-        &mut self,
-        failure: Failure,
-        reason: StopReason,
-        text: Option<String>,
-        out: &mut Vec<Action>,
-    ) {
-        let end = TurnEnd {
-            text,
-            failure: Some(failure),
-            stop_reason: Some(reason),
-            ..TurnEnd::default()
-        };
-        self.end(end, out);
+        self.end.fail(failure, stop_reason, text, out);
     }
 
     /// Ends a turn whose process is gone and whose output says nothing more.
@@ -188,16 +164,6 @@ impl Turn {
         self.fail(Failure::new(FailureKind::SessionLost, message), None, out);
         out.push(Action::Stop);
     }
-
-    fn end(&mut self, mut end: TurnEnd, out: &mut Vec<Action>) {
-        if std::mem::replace(&mut self.ended, true) {
-            return;
-        }
-        end.model = self.model.take();
-        end.usage = self.usage;
-        end.meta = std::mem::take(&mut self.meta);
-        out.push(Action::EndTurn { turn: ONLY_TURN, end: Box::new(end) });
-    }
 }
 
 /// Version 1.5 writes the prompt down at once, 0.87 does not.
@@ -205,17 +171,4 @@ fn keeps_prompts(version: &str) -> bool {
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     let mut next = || numbers.next().unwrap_or(0);
     (next(), next()) >= (1, 5)
-}
-
-pub(super) fn emit(event: EventBody, out: &mut Vec<Action>) {
-    out.push(Action::Emit { turn: ONLY_TURN, parent: None, event });
-}
-
-/// Passes on a line that was not understood. Blank ones say nothing.
-pub(super) fn unknown(stream: Stream, bytes: &[u8], out: &mut Vec<Action>) {
-    if bytes.trim_ascii().is_empty() {
-        return;
-    }
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    emit(EventBody::Unknown { stream, text }, out);
 }

@@ -1,6 +1,7 @@
 //! Claude's arguments, refused in the words of the real CLI.
 
-use super::super::flags::{self, Argument, Flag, FlagError, Takes};
+use super::super::flags::{self, Flag, FlagError, Takes, flag};
+use super::super::given::Given;
 use super::super::id::is_uuid;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -50,10 +51,6 @@ pub(super) enum Open {
 /// A line for stderr; the exit code is always 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal(pub(super) String);
-
-const fn flag(names: &'static [&'static str], takes: Takes) -> Flag {
-    Flag { names, takes }
-}
 
 const FLAGS: &[Flag] = &[
     flag(&["--version", "-v"], Takes::Nothing),
@@ -115,12 +112,13 @@ const FLAGS: &[Flag] = &[
 ];
 
 pub(super) fn parse(argv: &[String]) -> Result<Ask, Refusal> {
-    let given = Given(flags::parse(FLAGS, argv).map_err(|error| match error {
+    let arguments = flags::parse(FLAGS, argv).map_err(|error| match error {
         FlagError::Unknown(name) => Refusal(format!("error: unknown option '{name}'")),
         FlagError::MissingValue(name) => {
             Refusal(format!("error: option '{name} <value>' argument missing"))
         }
-    })?);
+    })?;
+    let given = Given::of(arguments);
     if given.has("--version") {
         return Ok(Ask::Version);
     }
@@ -129,7 +127,7 @@ pub(super) fn parse(argv: &[String]) -> Result<Ask, Refusal> {
     }
     let output = output(&given)?;
     let input = match given.value("--input-format") {
-        None | Some("text") => Input::Text(given.first_word()),
+        None | Some("text") => Input::Text(given.words.first().cloned()),
         Some("stream-json") if matches!(output, Output::Stream { .. }) => Input::Stream,
         Some("stream-json") => {
             let text = "Error: --input-format=stream-json requires output-format=stream-json.";
@@ -201,29 +199,6 @@ fn open(given: &Given) -> Result<Open, Refusal> {
 
 fn refuse<T>(text: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal(text.into()))
-}
-
-struct Given(Vec<Argument>);
-
-impl Given {
-    fn has(&self, wanted: &str) -> bool {
-        self.0.iter().any(|arg| matches!(arg, Argument::Flag { name, .. } if *name == wanted))
-    }
-
-    /// The last one counts.
-    fn value(&self, wanted: &str) -> Option<&str> {
-        self.0.iter().rev().find_map(|arg| match arg {
-            Argument::Flag { name, value } if *name == wanted => value.as_deref(),
-            Argument::Flag { .. } | Argument::Word(_) | Argument::Literal(_) => None,
-        })
-    }
-
-    fn first_word(&self) -> Option<String> {
-        self.0.iter().find_map(|arg| match arg {
-            Argument::Word(word) | Argument::Literal(word) => Some(word.clone()),
-            Argument::Flag { .. } => None,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::flags::{self, Argument, Flag, FlagError, Takes};
+use super::super::flags::{self, Argument, Flag, FlagError, Takes, flag};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ask {
@@ -74,10 +74,6 @@ impl Refusal {
         );
         Self { text, exit: 2 }
     }
-}
-
-const fn flag(names: &'static [&'static str], takes: Takes) -> Flag {
-    Flag { names, takes }
 }
 
 const FLAGS: &[Flag] = &[

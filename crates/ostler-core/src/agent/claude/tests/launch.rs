@@ -1,5 +1,7 @@
 //! Requests and the command lines that they become.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::*;

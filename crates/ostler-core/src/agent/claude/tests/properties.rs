@@ -107,7 +107,7 @@ proptest! {
     ) {
         let line = command_line(&options, &open, &prompt);
         let arrived = match (&line.stdin, options.format) {
-            (Stdin::Null, _) => argv(&line)[1].to_owned(),
+            (Stdin::Null | Stdin::Open, _) => argv(&line)[1].to_owned(),
             (Stdin::Bytes(_), Format::StreamJson) => {
                 let message: Value = serde_json::from_str(stdin(&line)).unwrap();
                 message["message"]["content"].as_str().unwrap().to_owned()
@@ -153,7 +153,7 @@ proptest! {
         ] {
             let actions = read_text(&output);
             prop_assert_eq!(failure_kind(&actions), None, "{}", shape);
-            prop_assert_eq!(end(&actions).text.as_deref(), Some(text.as_str()), "{}", shape);
+            prop_assert_eq!(end_of(&actions).text.as_deref(), Some(text.as_str()), "{}", shape);
             prop_assert_eq!(sessions(&actions), [id.as_str()], "{}", shape);
         }
     }
@@ -165,7 +165,7 @@ proptest! {
     ) {
         let options = with_format([Format::StreamJson, Format::Json, Format::Text][format]);
         let actions = read(&options, &Open::New, [], &exit(code, &stderr));
-        let failure = end(&actions).failure.clone().unwrap().with_exit(SPEC.title, code, &stderr);
+        let failure = end_of(&actions).failure.clone().unwrap().with_exit(SPEC.title, code, &stderr);
         let start: String = stderr.chars().take(500).collect();
         let start = if start.is_empty() { "unknown error" } else { &start };
         prop_assert_eq!(failure.response_text(), format!("Claude CLI error (exit {code}): {start}"));
@@ -184,7 +184,7 @@ proptest! {
 
     #[test]
     fn every_kind_of_line_may_have_fields_of_any_type(
-        kind in prop::sample::select(KINDS), value in any_value(), key in prop::sample::select(KEYS)
+        kind in prop::sample::select(KINDS), value in any_value(KEYS), key in prop::sample::select(KEYS)
     ) {
         let mut line = json!({
             "type": kind.0,
@@ -265,32 +265,15 @@ const KEYS: &[&str] = &[
     "text",
     "tool_use_result",
     "total_cost_usd",
+    "type",
     "usage",
 ];
-
-fn any_value() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<u64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        any::<String>().prop_map(Value::from),
-    ];
-    leaf.prop_recursive(3, 16, 4, |inner| {
-        let key = prop::sample::select(KEYS).prop_map(str::to_owned);
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((prop_oneof![key, Just("type".to_owned())], inner), 0..4)
-                .prop_map(|fields| fields.into_iter().collect()),
-        ]
-    })
-}
 
 fn any_line() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         any::<Vec<u8>>(),
-        any_value().prop_map(|value| value.to_string().into_bytes()),
-        (prop::sample::select(KINDS), any_value()).prop_map(|((kind, subtype), message)| {
+        any_value(KEYS).prop_map(|value| value.to_string().into_bytes()),
+        (prop::sample::select(KINDS), any_value(KEYS)).prop_map(|((kind, subtype), message)| {
             let line = json!({"type": kind, "subtype": subtype, "message": message,
                 "event": {"type": subtype, "message": message, "delta": message}});
             line.to_string().into_bytes()

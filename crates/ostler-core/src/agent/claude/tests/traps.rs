@@ -27,7 +27,7 @@ fn a_provider_error_is_a_failure_although_its_subtype_is_success() {
     ] {
         let actions = play::play(&SPEC, &recording(&format!("2.1.325/{name}")));
         assert_eq!(failure_kind(&actions), Some(kind), "{name}");
-        assert_eq!(end(&actions).text, None, "{name}");
+        assert_eq!(end_of(&actions).text, None, "{name}");
     }
 }
 
@@ -35,7 +35,7 @@ fn a_provider_error_is_a_failure_although_its_subtype_is_success() {
 fn the_words_of_a_provider_error_are_not_shown_as_an_answer() {
     let actions = play::play(&SPEC, &recording("2.1.325/e401-streamjson-retries1"));
     assert_eq!(shown(&actions), "");
-    let failure = end(&actions).failure.as_ref().unwrap();
+    let failure = end_of(&actions).failure.as_ref().unwrap();
     assert_eq!(failure.message, "Failed to authenticate. API Error: 401 stub says 401");
 }
 
@@ -80,7 +80,7 @@ fn root_with_every_permission_is_denied_with_a_hint() {
     for name in ["root-nosandbox-stream", "startup-failure-result"] {
         let actions = play::play(&SPEC, &recording(&format!("2.1.325/{name}")));
         assert_eq!(failure_kind(&actions), Some("denied"), "{name}");
-        let failure = end(&actions).failure.as_ref().unwrap();
+        let failure = end_of(&actions).failure.as_ref().unwrap();
         assert!(failure.message.contains("IS_SANDBOX=1"), "{name}");
         assert!(sessions(&actions).is_empty(), "{name}");
     }
@@ -124,7 +124,7 @@ fn cost_and_usage_are_those_of_this_turn_although_the_totals_grow() {
         let memo = Memo { totals, ..Memo::of_id("claude", "an-id") };
         let open = Open::Resume(Box::new(memo));
         let actions = play::play_with(&SPEC, &recording(name), &options(), &open);
-        end(&actions).clone()
+        end_of(&actions).clone()
     };
     let spent = |cost_usd| Some(Totals { cost_usd, ..Totals::default() });
     let streamed = resumed("2.1.325/usage-resume-1", None);
@@ -146,7 +146,7 @@ fn cost_and_usage_are_those_of_this_turn_although_the_totals_grow() {
 fn a_background_task_does_not_keep_the_turn_open_or_answer_in_its_place() {
     for name in ["2.1.325/bgshort-streamjson", "2.1.197/bgshort"] {
         let actions = play::play(&SPEC, &recording(name));
-        assert_eq!(end(&actions).text.as_deref(), Some("All done."), "{name}");
+        assert_eq!(end_of(&actions).text.as_deref(), Some("All done."), "{name}");
         let after =
             actions.iter().skip_while(|action| !matches!(action, Action::EndTurn { .. })).skip(1);
         assert_eq!(after.count(), 0, "{name}");
@@ -162,8 +162,8 @@ fn an_unasked_result_counts_only_when_no_other_comes() {
         "session_id": "s"})
     .to_string();
     let both = read_text(&format!("{unasked}\n{asked}"));
-    assert_eq!(end(&both).text.as_deref(), Some("mine"));
-    assert_eq!(end(&read_text(&unasked)).text.as_deref(), Some("late"));
+    assert_eq!(end_of(&both).text.as_deref(), Some("mine"));
+    assert_eq!(end_of(&read_text(&unasked)).text.as_deref(), Some("late"));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn an_interrupt_is_cancelled_although_the_exit_code_is_0() {
 #[test]
 fn a_wait_that_the_provider_asks_for_surfaces_at_once_with_its_length() {
     let actions = play::play(&SPEC, &recording("2.1.325/partial-429-retry-after"));
-    let failure = end(&actions).failure.as_ref().unwrap();
+    let failure = end_of(&actions).failure.as_ref().unwrap();
     assert_eq!(failure.kind.code(), "rate_limited");
     assert_eq!(failure.retry_after, Some(Duration::from_secs(60)));
     assert!(matches!(actions.last(), Some(Action::Stop)));
@@ -200,12 +200,12 @@ fn a_used_up_subscription_tells_when_it_is_renewed() {
     let result = json!({"type": "result", "is_error": true, "api_error_status": 429,
         "result": "You've hit your limit", "num_turns": 1, "session_id": "s"});
     let actions = read_text(&format!("{limit}\n{result}"));
-    let failure = end(&actions).failure.as_ref().unwrap();
+    let failure = end_of(&actions).failure.as_ref().unwrap();
     assert_eq!(failure.retry_after, Some(Duration::from_secs(3600)));
     let old = json!({"type": "result", "is_error": true, "num_turns": 1,
         "result": "Claude AI usage limit reached|7200"});
     let actions = read_text(&old.to_string());
-    let failure = end(&actions).failure.as_ref().unwrap();
+    let failure = end_of(&actions).failure.as_ref().unwrap();
     assert_eq!(failure.kind.code(), "rate_limited");
     assert_eq!(failure.retry_after, Some(Duration::from_secs(7200)));
 }
@@ -219,7 +219,7 @@ fn an_array_an_object_and_lines_say_the_same() {
         };
         let recording = recording(&format!("2.1.325/{name}"));
         let actions = play::play_with(&SPEC, &recording, &with_format(format), &Open::New);
-        assert_eq!(end(&actions).text.as_deref(), Some("Hello from the stub."), "{name}");
+        assert_eq!(end_of(&actions).text.as_deref(), Some("Hello from the stub."), "{name}");
     }
 }
 
@@ -227,25 +227,25 @@ fn an_array_an_object_and_lines_say_the_same() {
 fn an_empty_answer_is_an_empty_answer() {
     let actions = play::play(&SPEC, &recording("2.1.325/empty-answer-streamjson"));
     assert_eq!(failure_kind(&actions), None);
-    assert_eq!(end(&actions).text.as_deref(), Some(""));
+    assert_eq!(end_of(&actions).text.as_deref(), Some(""));
 }
 
 #[test]
 fn the_text_keeps_its_white_space() {
     let result =
         json!({"type": "result", "is_error": false, "result": " \n a \n\n", "num_turns": 1});
-    assert_eq!(end(&read_text(&result.to_string())).text.as_deref(), Some(" \n a \n\n"));
+    assert_eq!(end_of(&read_text(&result.to_string())).text.as_deref(), Some(" \n a \n\n"));
     let options = with_format(Format::Text);
     let lines: [&[u8]; 3] = [b"  a ", b"", b" b"];
     let actions = read(&options, &Open::New, lines, &exit(0, ""));
-    assert_eq!(end(&actions).text.as_deref(), Some("  a \n\n b"));
+    assert_eq!(end_of(&actions).text.as_deref(), Some("  a \n\n b"));
     assert_eq!(shown(&actions), "  a \n\n b");
 }
 
 #[test]
 fn output_that_cannot_be_read_is_an_error_and_every_line_of_it_is_passed_on() {
     let actions = read_text("banner\n\nnot json {\n{\"type\":\"assist");
-    let failure = end(&actions).failure.as_ref().unwrap();
+    let failure = end_of(&actions).failure.as_ref().unwrap();
     assert_eq!(failure.response_text(), "Failed to parse CLI output");
     let mut texts = Vec::new();
     for event in events(&actions) {
@@ -275,7 +275,7 @@ fn the_final_word_ends_the_turn_before_the_process_ends() {
     let line = line.to_string();
     let input = Input::Line { from: Stream::Stdout, bytes: line.as_bytes(), cut: false };
     dialect.step(Timestamp::UNIX_EPOCH, input, &mut out);
-    assert_eq!(end(&out).text.as_deref(), Some("x"));
+    assert_eq!(end_of(&out).text.as_deref(), Some("x"));
     dialect.step(Timestamp::UNIX_EPOCH, Input::Exited(&exit(0, "")), &mut out);
     assert_eq!(play::n_ends(&out), 1);
 }
@@ -331,7 +331,7 @@ fn what_a_sub_agent_says_carries_its_call() {
 fn standard_error_names_the_failure_of_a_start() {
     let stderr = "Warning: something\nError: Session ID x is already in use.\nat main";
     let actions = read(&options(), &Open::New, [], &exit(1, stderr));
-    let failure = end(&actions).failure.as_ref().unwrap();
+    let failure = end_of(&actions).failure.as_ref().unwrap();
     assert_eq!(failure.kind.code(), "invalid_request");
     assert_eq!(failure.message, "Error: Session ID x is already in use.");
 }
@@ -360,7 +360,7 @@ fn plain_text_tells_the_session_only_when_it_was_resumed() {
 #[test]
 fn the_meta_of_a_turn_names_the_version() {
     let actions = play::play(&SPEC, &recording("2.1.325/text-streamjson-partial"));
-    let meta = &end(&actions).meta;
+    let meta = &end_of(&actions).meta;
     assert_eq!(meta["version"], "2.1.325");
     assert_eq!(meta["num_turns"], 1);
     assert_eq!(meta["terminal_reason"], "completed");

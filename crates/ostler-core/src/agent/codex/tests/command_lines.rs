@@ -23,7 +23,7 @@ fn values_of<'a>(args: &[&'a str], flag: &str) -> Vec<&'a str> {
 fn bypass_with_format_json_gives_the_literal_line() {
     let line = command_line(&literal(), &Open::New, "do it");
     assert_eq!(
-        texts(&line),
+        argv(&line),
         [
             "exec",
             "--json",
@@ -40,7 +40,7 @@ fn bypass_with_format_json_gives_the_literal_line() {
     options.thinking = Some(Thinking::High);
     let line = command_line(&options, &Open::New, "do it");
     assert_eq!(
-        texts(&line)[6..],
+        argv(&line)[6..],
         [
             "--model",
             "gpt-5.5",
@@ -52,7 +52,7 @@ fn bypass_with_format_json_gives_the_literal_line() {
         ]
     );
     let line = command_line(&literal(), &resume(SESSION), "do it");
-    assert_eq!(texts(&line)[6..], ["resume", SESSION, "do it"]);
+    assert_eq!(argv(&line)[6..], ["resume", SESSION, "do it"]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn trap_an_open_stdin_hangs_so_it_is_always_the_null_device_or_ends() {
     assert_eq!(argument.stdin, Stdin::Null);
     let default = command_line(&Options::new("/w"), &Open::New, "do it");
     assert_eq!(default.stdin, Stdin::Bytes(b"do it".to_vec()));
-    assert_eq!(texts(&default).last(), Some(&"-"));
+    assert_eq!(argv(&default).last(), Some(&"-"));
 }
 
 #[test]
@@ -70,12 +70,12 @@ fn trap_a_prompt_that_the_cli_would_misread_goes_to_stdin() {
     let misread = ["-", "-x", "--help", "resume", "fork", "review", "help", "a\0b", &long];
     for prompt in misread {
         let line = command_line(&literal(), &Open::New, prompt);
-        assert_eq!(texts(&line).last(), Some(&"-"), "{prompt:?}");
+        assert_eq!(argv(&line).last(), Some(&"-"), "{prompt:?}");
         assert_eq!(line.stdin, Stdin::Bytes(prompt.as_bytes().to_vec()));
     }
     for prompt in ["@/etc/hostname", "/help", "resume it", "res", "!ls", "é\n🚀"] {
         let line = command_line(&literal(), &Open::New, prompt);
-        assert_eq!(texts(&line).last(), Some(&prompt));
+        assert_eq!(argv(&line).last(), Some(&prompt));
     }
 }
 
@@ -83,7 +83,7 @@ fn trap_a_prompt_that_the_cli_would_misread_goes_to_stdin() {
 fn the_default_form_is_read_only_and_bounded_and_keeps_keys_from_tools() {
     let line = command_line(&Options::new("/w"), &Open::New, "do it");
     assert_eq!(
-        texts(&line),
+        argv(&line),
         [
             "exec",
             "--json",
@@ -123,9 +123,9 @@ fn trap_endless_retries_are_switched_off_in_every_form_but_the_literal_one() {
         options.format = format;
         options.permissions = permissions;
         let line = command_line(&options, &resume(SESSION), "hi");
-        assert!(texts(&line).contains(&setting), "{format:?}");
+        assert!(argv(&line).contains(&setting), "{format:?}");
     }
-    assert!(!texts(&command_line(&literal(), &Open::New, "hi")).contains(&setting));
+    assert!(!argv(&command_line(&literal(), &Open::New, "hi")).contains(&setting));
 }
 
 #[test]
@@ -133,14 +133,14 @@ fn trap_a_repository_is_never_trusted_by_accident() {
     let mut options = Options::new("/w/my \"repo\".git");
     options.permissions = Permissions::Bypass;
     let line = command_line(&options, &Open::New, "hi");
-    let settings = values_of(&texts(&line), "-c").join(" ");
+    let settings = values_of(&argv(&line), "-c").join(" ");
     assert!(
         settings.contains("projects={\"/w/my \\\"repo\\\".git\"={trust_level=\"untrusted\"}}"),
         "{settings}"
     );
     options.project_settings = ProjectSettings::Trusted;
     let line = command_line(&options, &Open::New, "hi");
-    let settings = values_of(&texts(&line), "-c").join(" ");
+    let settings = values_of(&argv(&line), "-c").join(" ");
     assert!(settings.contains("={trust_level=\"trusted\"}}"), "{settings}");
     assert!(!settings.contains("project_root_markers"), "{settings}");
 }
@@ -152,7 +152,7 @@ fn retries_are_bounded_for_a_provider_that_the_operator_defines() {
         .map(str::to_owned)
         .to_vec();
     let line = command_line(&options, &resume(SESSION), "hi");
-    let args = texts(&line);
+    let args = argv(&line);
     assert_eq!(
         args[args.len() - 11..],
         [
@@ -171,7 +171,7 @@ fn retries_are_bounded_for_a_provider_that_the_operator_defines() {
     );
     options.extra_args[3] = "model_providers.sim={name=\"sim\",stream_max_retries=9}".into();
     let line = command_line(&options, &Open::New, "hi");
-    let settings = texts(&line).join(" ");
+    let settings = argv(&line).join(" ");
     assert!(settings.contains("sim.request_max_retries=2"), "{settings}");
     assert!(!settings.contains("stream_max_retries=2"), "{settings}");
 }
@@ -186,8 +186,8 @@ fn what_codex_cannot_do_is_warned_about_only_when_it_was_asked_for() {
     options.prompt_commands = PromptCommands::On;
     let line = command_line(&options, &Open::New, "hi");
     assert_eq!(line.warnings.len(), 5, "{:?}", line.warnings);
-    assert_eq!(values_of(&texts(&line), "--sandbox"), ["read-only"]);
-    assert!(values_of(&texts(&line), "-c").contains(&"model_reasoning_effort=\"low\""));
+    assert_eq!(values_of(&argv(&line), "--sandbox"), ["read-only"]);
+    assert!(values_of(&argv(&line), "-c").contains(&"model_reasoning_effort=\"low\""));
 }
 
 #[test]
@@ -196,11 +196,11 @@ fn a_system_prompt_belongs_to_the_first_turn() {
     options.system_prompt = Some("be brief".into());
     let setting = "developer_instructions=\"be brief\"";
     let line = command_line(&options, &Open::New, "hi");
-    assert!(texts(&line).contains(&setting));
+    assert!(argv(&line).contains(&setting));
     assert!(line.warnings.is_empty());
 
     let line = command_line(&options, &resume(SESSION), "hi");
-    assert!(!texts(&line).contains(&setting));
+    assert!(!argv(&line).contains(&setting));
     assert!(line.warnings[0].contains("when a session begins"));
 
     let began_with = Some(crate::memo::hash("be brief"));
@@ -228,7 +228,7 @@ fn a_home_of_its_own_is_complete_and_without_plugins() {
     for name in ["HOME", "CODEX_HOME"] {
         assert!(line.env.contains(&(name.into(), "/iso".into())), "{name}");
     }
-    assert!(texts(&line).contains(&"features.plugins=false"));
+    assert!(argv(&line).contains(&"features.plugins=false"));
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn plain_text_is_asked_for_by_leaving_json_out() {
     let mut options = Options::new("/w");
     options.format = Format::Text;
     let line = command_line(&options, &Open::New, "hi");
-    assert!(!texts(&line).contains(&"--json"));
+    assert!(!argv(&line).contains(&"--json"));
 }
 
 #[test]

@@ -14,9 +14,9 @@ fn ring(format: Format, from: Stream, lines: &[&str], timer: u32) -> Vec<Action>
     let mut out = Vec::new();
     for line in lines {
         let input = Input::Line { from, bytes: line.as_bytes(), cut: false };
-        dialect.step(Timestamp::UNIX_EPOCH, input, &mut out);
+        dialect.step(at_second(0), input, &mut out);
     }
-    dialect.step(Timestamp::UNIX_EPOCH, Input::Timer(TimerKey(timer)), &mut out);
+    dialect.step(at_second(0), Input::Timer(TimerKey(timer)), &mut out);
     out
 }
 

@@ -57,29 +57,8 @@ fn value<'a>(line: &'a CommandLine, flag: &str) -> Option<&'a str> {
     args.get(at + 1).copied()
 }
 
-/// JSON of any shape.
-fn any_value() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<String>().prop_map(Value::from),
-    ];
-    leaf.prop_recursive(3, 16, 4, |inner| {
-        let key = prop_oneof![
-            Just("type".to_owned()),
-            Just("message".to_owned()),
-            Just("models".to_owned()),
-            Just("code".to_owned()),
-            ".{0,4}",
-        ];
-        prop_oneof![
-            vec(inner.clone(), 0..4).prop_map(Value::from),
-            proptest::collection::hash_map(key, inner, 0..4)
-                .prop_map(|map| Value::Object(map.into_iter().collect())),
-        ]
-    })
-}
+/// Names of fields that the reader knows.
+const NAMES: &[&str] = &["type", "message", "models", "code"];
 
 fn any_line() -> impl Strategy<Value = Vec<u8>> {
     let kinds = prop::sample::select(vec![
@@ -92,7 +71,7 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
         "news",
     ]);
     let words = prop::sample::select(vec!["assistant", "user", "success", "error", "warning"]);
-    let typed = (kinds, words, any_value(), any_value(), any::<bool>()).prop_map(
+    let typed = (kinds, words, any_value(NAMES), any_value(NAMES), any::<bool>()).prop_map(
         |(kind, word, first, second, plain)| {
             let mut line = json!({
                 "type": kind, "role": word, "status": word, "severity": word,
@@ -124,7 +103,7 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => typed,
         2 => stderr.prop_map(|line| line.as_bytes().to_vec()),
-        1 => any_value().prop_map(|value| value.to_string().into_bytes()),
+        1 => any_value(NAMES).prop_map(|value| value.to_string().into_bytes()),
         1 => vec(any::<u8>(), 0..100),
     ]
 }
@@ -234,23 +213,16 @@ proptest! {
 
     #[test]
     fn no_output_panics_and_each_turn_ends_once(
-        lines in vec((any_line(), any::<bool>(), any::<bool>()), 0..14),
+        lines in any_lines(any_line(), 14),
         code in option::of(0i32..256), stderr in any::<String>(), open in any_open(),
         format in prop::sample::select(vec![Format::StreamJson, Format::Text]),
         max_turns in option::of(0u32..3),
     ) {
         let options = Options { format, max_turns, ..options() };
-        let mut dialect = (SPEC.dialect)(&launch_of(&options, &open, "hi"));
-        let mut out = Vec::new();
-        for (bytes, is_stderr, cut) in &lines {
-            let from = if *is_stderr { Stream::Stderr } else { Stream::Stdout };
-            dialect.step(Timestamp::UNIX_EPOCH, Input::Line { from, bytes, cut: *cut }, &mut out);
-        }
         let signal = code.is_none().then_some(9);
-        dialect.step(Timestamp::UNIX_EPOCH, Input::Exited(&Exit { code, signal, stderr }), &mut out);
+        let out = play_any(&SPEC, &options, &open, &lines, &Exit { code, signal, stderr });
         prop_assert_eq!(play::n_ends(&out), 1);
-        let n_opened = out.iter().filter(|a| matches!(a, Action::Opened { .. })).count();
-        prop_assert!(n_opened <= 1);
+        prop_assert!(sessions(&out).len() <= 1);
     }
 
     /// What the CLI would take for a reference, by the rule of its own parser.

@@ -258,7 +258,7 @@ proptest! {
         let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
         let stdout = format!("{banner}\n\n{}\n", lines.join("\n"));
         let actions = play_lines(&stdout, exit(0, ""));
-        prop_assert_eq!(opened(&actions), [id.as_str()]);
+        prop_assert_eq!(sessions(&actions), [id.as_str()]);
         prop_assert_eq!(end_of(&actions).text.as_ref(), Some(&text));
         prop_assert!(end_of(&actions).failure.is_none());
     }
@@ -281,7 +281,7 @@ proptest! {
 
     #[test]
     fn no_output_panics_and_each_turn_ends_once(
-        lines in vec((any_line(), any::<bool>(), any::<bool>(), 0i64..30), 0..16),
+        lines in any_lines(any_line(), 16),
         exit in any_exit(), open in any_open(), is_text in any::<bool>(),
         max_turns in option::of(1u32..4),
     ) {
@@ -290,16 +290,9 @@ proptest! {
         if is_text {
             options.format = Format::Text;
         }
-        let mut dialect = (SPEC.dialect)(&launch_of(&options, &open, "hi"));
-        let mut out = Vec::new();
-        for (bytes, is_stderr, cut, second) in &lines {
-            let from = if *is_stderr { Stream::Stderr } else { Stream::Stdout };
-            let now = Timestamp::from_second(*second).unwrap();
-            dialect.step(now, Input::Line { from, bytes, cut: *cut }, &mut out);
-        }
-        dialect.step(Timestamp::UNIX_EPOCH, Input::Exited(&exit), &mut out);
+        let out = play_any(&SPEC, &options, &open, &lines, &exit);
         prop_assert_eq!(play::n_ends(&out), 1);
-        prop_assert!(opened(&out).len() <= 1);
+        prop_assert!(sessions(&out).len() <= 1);
     }
 
     #[test]

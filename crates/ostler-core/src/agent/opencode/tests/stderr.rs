@@ -40,7 +40,7 @@ fn trap_retries_go_on_in_silence_for_80_seconds_and_are_given_up_after_three() {
     let mut feed = Feed::new(&Options::new("/w"));
     feed.err(0, FAILED).err(2, FAILED);
     assert_eq!(play::n_ends(&feed.out), 0);
-    assert_eq!(opened(&feed.out), ["ses_1"]);
+    assert_eq!(sessions(&feed.out), ["ses_1"]);
     assert_eq!(statuses(&feed.out, "retry").len(), 1);
     feed.err(7, FAILED);
     assert_eq!(failure_of(&feed.out), ("unavailable", "The \"server\" had an error"));
@@ -90,7 +90,7 @@ fn a_sub_agents_failing_calls_are_its_own_affair() {
     let mut feed = Feed::new(&Options::new("/w"));
     feed.out(0, START).err(0, &other).err(9, &other).err(20, &other);
     assert_eq!(play::n_ends(&feed.out), 0);
-    assert_eq!(opened(&feed.out), ["ses_1"]);
+    assert_eq!(sessions(&feed.out), ["ses_1"]);
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn errors_have_their_kind_by_name_status_and_words() {
         let line = format!(r#"{{"type":"error","sessionID":"ses_1","error":{error}}}"#);
         let actions = play_lines(&line, exit(1, ""));
         assert_eq!(failure_of(&actions).0, kind, "{error}");
-        assert_eq!(opened(&actions), ["ses_1"]);
+        assert_eq!(sessions(&actions), ["ses_1"]);
     }
 }
 
@@ -292,7 +292,7 @@ fn an_empty_answer_is_an_empty_answer_and_nothing_at_all_cannot_be_read() {
 fn the_older_result_alone_is_a_success() {
     let line = r#"{"type":"result","text":" exact \n","session_id":"s-1"}"#;
     let actions = play_lines(line, exit(0, ""));
-    assert_eq!(opened(&actions), ["s-1"]);
+    assert_eq!(sessions(&actions), ["s-1"]);
     assert_eq!(end_of(&actions).text.as_deref(), Some(" exact \n"));
     assert!(end_of(&actions).failure.is_none());
     assert_eq!(outputs(&actions), [" exact \n"]);
@@ -331,7 +331,7 @@ fn an_answer_too_long_to_keep_is_not_replaced_by_the_talk_before_it() {
 fn a_lost_session_gives_none() {
     let actions = play_case("l-unknown-session");
     assert_eq!(failure_of(&actions), ("session_lost", "Session not found"));
-    assert!(opened(&actions).is_empty());
+    assert!(sessions(&actions).is_empty());
 }
 
 #[test]

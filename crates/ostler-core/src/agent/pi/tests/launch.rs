@@ -25,15 +25,10 @@ fn value_of<'a>(args: &[&'a str], flag: &str) -> Option<&'a str> {
     Some(args[at + 1])
 }
 
-fn variable<'a>(line: &'a CommandLine, name: &str) -> Option<&'a str> {
-    let (_, value) = line.env.iter().rfind(|(known, _)| known == name)?;
-    value.to_str()
-}
-
 #[test]
 fn bypass_with_format_json_gives_the_literal_line() {
     let line = command_line(&literal(), &Open::New, "do it");
-    assert_eq!(texts(&line), ["-p", "--mode", "json"]);
+    assert_eq!(argv(&line), ["-p", "--mode", "json"]);
     assert_eq!(stdin_text(&line), "do it");
 
     let mut options = literal();
@@ -43,7 +38,7 @@ fn bypass_with_format_json_gives_the_literal_line() {
     options.allowed_tools = Some(vec!["Read".into(), "Bash".into()]);
     let line = command_line(&options, &resume(SESSION), "do it");
     assert_eq!(
-        texts(&line),
+        argv(&line),
         [
             "-p",
             "--mode",
@@ -70,7 +65,7 @@ fn bypass_with_format_json_gives_the_literal_line() {
 fn the_default_form_is_read_only_and_takes_nothing_from_the_directory() {
     let line = command_line(&Options::new("/w"), &Open::New, "do it");
     assert_eq!(
-        texts(&line),
+        argv(&line),
         [
             "-p",
             "--mode",
@@ -98,8 +93,8 @@ fn a_trusted_directory_is_read_as_pi_would() {
     let mut options = Options::new("/w");
     options.project_settings = ProjectSettings::Trusted;
     let line = command_line(&options, &Open::New, "do it");
-    assert_eq!(texts(&line).last(), Some(&"--approve"));
-    assert!(!texts(&line).contains(&"--no-context-files"));
+    assert_eq!(argv(&line).last(), Some(&"--approve"));
+    assert!(!argv(&line).contains(&"--no-context-files"));
     assert_eq!(variable(&line, "PI_CODING_AGENT_SESSION_DIR"), None);
 }
 
@@ -153,7 +148,7 @@ fn trap_prompts_that_look_like_options_files_and_subcommands_go_to_stdin() {
         for prompt in ["-", "-x", "--help", "@/etc/passwd", "list", "install", "a\0b", &long] {
             let line = command_line(&options, &Open::New, prompt);
             assert_eq!(stdin_text(&line), prompt);
-            assert!(!texts(&line).contains(&prompt));
+            assert!(!argv(&line).contains(&prompt));
         }
     }
 }
@@ -162,7 +157,7 @@ fn trap_prompts_that_look_like_options_files_and_subcommands_go_to_stdin() {
 fn trap_white_space_at_the_end_is_kept_and_at_the_start_warned_about() {
     let line = command_line(&Options::new("/w"), &Open::New, "hi \u{2028}\n\n");
     assert_eq!(stdin_text(&line), "hi");
-    assert_eq!(texts(&line).last(), Some(&" \u{2028}\n\n"));
+    assert_eq!(argv(&line).last(), Some(&" \u{2028}\n\n"));
     assert!(line.warnings.is_empty());
 
     let line = command_line(&Options::new("/w"), &Open::New, "\u{feff} hi\u{85}");
@@ -180,10 +175,10 @@ fn trap_a_slash_is_text_unless_commands_are_on() {
     for (options, prompt) in [(literal(), "/skill:x y"), (Options::new("/w"), "/llama y")] {
         let line = command_line(&options, &Open::New, prompt);
         assert_eq!(line.stdin, Stdin::Null);
-        assert_eq!(texts(&line).last(), Some(&format!(" {prompt}").as_str()));
+        assert_eq!(argv(&line).last(), Some(&format!(" {prompt}").as_str()));
     }
     let line = command_line(&literal(), &Open::New, "\n/skill:x y");
-    assert_eq!(texts(&line).last(), Some(&"\n/skill:x y"));
+    assert_eq!(argv(&line).last(), Some(&"\n/skill:x y"));
     let line = command_line(&literal(), &Open::New, &format!("/{}", "x".repeat(70_000)));
     assert!(line.warnings[0].contains("slash command"), "{:?}", line.warnings);
 
@@ -191,11 +186,11 @@ fn trap_a_slash_is_text_unless_commands_are_on() {
     options.prompt_commands = PromptCommands::On;
     let line = command_line(&options, &Open::New, "/llama y");
     assert_eq!(stdin_text(&line), "/llama y");
-    assert!(!texts(&line).contains(&"--no-skills"));
+    assert!(!argv(&line).contains(&"--no-skills"));
     // Extensions are programs; a read-only turn has none.
-    assert!(texts(&line).contains(&"--no-extensions"));
+    assert!(argv(&line).contains(&"--no-extensions"));
     options.permissions = Permissions::Bypass;
-    assert!(!texts(&command_line(&options, &Open::New, "x")).contains(&"--no-extensions"));
+    assert!(!argv(&command_line(&options, &Open::New, "x")).contains(&"--no-extensions"));
 }
 
 #[test]
@@ -205,18 +200,18 @@ fn trap_tools_have_pis_own_names_and_unknown_ones_are_warned_about() {
     options.allowed_tools =
         Some(["Read", "Glob", "Bash(git:*)", "bash", "WebFetch"].map(str::to_owned).to_vec());
     let line = command_line(&options, &Open::New, "hi");
-    assert_eq!(value_of(&texts(&line), "--tools"), Some("read,find,bash"));
+    assert_eq!(value_of(&argv(&line), "--tools"), Some("read,find,bash"));
     assert_eq!(line.warnings.len(), 2, "{:?}", line.warnings);
     assert!(line.warnings[1].contains("no tool \"WebFetch\""), "{:?}", line.warnings);
 
     options.allowed_tools = Some(vec!["WebFetch".into()]);
     let line = command_line(&options, &Open::New, "hi");
-    assert!(texts(&line).contains(&"--no-tools"));
+    assert!(argv(&line).contains(&"--no-tools"));
 
     // An extension may have a tool of any name.
     options.prompt_commands = PromptCommands::On;
     let line = command_line(&options, &Open::New, "hi");
-    assert_eq!(value_of(&texts(&line), "--tools"), Some("WebFetch"));
+    assert_eq!(value_of(&argv(&line), "--tools"), Some("WebFetch"));
     assert_eq!(line.warnings.len(), 1);
 }
 
@@ -225,13 +220,13 @@ fn a_read_only_turn_allows_none_but_the_reading_tools() {
     let mut options = Options::new("/w");
     options.allowed_tools = Some(vec!["Read".into(), "Write".into()]);
     let line = command_line(&options, &Open::New, "hi");
-    assert_eq!(value_of(&texts(&line), "--tools"), Some("read"));
+    assert_eq!(value_of(&argv(&line), "--tools"), Some("read"));
     assert!(line.warnings[0].contains("read-only"), "{:?}", line.warnings);
 
     options.allowed_tools = None;
     options.permissions = Permissions::Ask;
     let line = command_line(&options, &Open::New, "hi");
-    assert_eq!(value_of(&texts(&line), "--tools"), Some("read,grep,find,ls"));
+    assert_eq!(value_of(&argv(&line), "--tools"), Some("read,grep,find,ls"));
     assert!(line.warnings[0].contains("read-only"), "{:?}", line.warnings);
 }
 
@@ -239,9 +234,9 @@ fn a_read_only_turn_allows_none_but_the_reading_tools() {
 fn trap_a_resumed_session_does_not_keep_the_tools_of_a_read_only_turn() {
     let mut options = Options::new("/w");
     options.permissions = Permissions::Bypass;
-    assert_eq!(value_of(&texts(&command_line(&options, &Open::New, "hi")), "--tools"), None);
+    assert_eq!(value_of(&argv(&command_line(&options, &Open::New, "hi")), "--tools"), None);
     let line = command_line(&options, &resume(SESSION), "hi");
-    assert_eq!(value_of(&texts(&line), "--tools"), Some("read,bash,edit,write"));
+    assert_eq!(value_of(&argv(&line), "--tools"), Some("read,bash,edit,write"));
 }
 
 #[test]
@@ -249,7 +244,7 @@ fn trap_a_system_prompt_is_a_file_because_its_text_could_be_the_name_of_one() {
     let mut options = Options::new("/w");
     options.system_prompt = Some("README.md".into());
     let line = command_line(&options, &resume(SESSION), "hi");
-    assert_eq!(value_of(&texts(&line), "--append-system-prompt"), Some("/run/system-prompt.md"));
+    assert_eq!(value_of(&argv(&line), "--append-system-prompt"), Some("/run/system-prompt.md"));
     assert_eq!(line.files, [(PathBuf::from("/run/system-prompt.md"), b"README.md".to_vec())]);
 }
 
@@ -263,7 +258,7 @@ fn a_model_without_a_provider_is_passed_on_as_it_is() {
     ] {
         options.model = Some(name.into());
         let line = command_line(&options, &Open::New, "hi");
-        assert!(texts(&line).join(" ").contains(expected), "{:?}", line.args);
+        assert!(argv(&line).join(" ").contains(expected), "{:?}", line.args);
     }
 }
 
@@ -274,7 +269,7 @@ fn the_operators_arguments_come_first_so_that_options_win() {
     options.extra_args = ["--provider", "sim", "--model", "other"].map(str::to_owned).to_vec();
     let line = command_line(&options, &Open::New, "hi");
     assert_eq!(
-        texts(&line),
+        argv(&line),
         ["-p", "--mode", "json", "--provider", "sim", "--model", "other", "--model", "m"]
     );
 }
@@ -285,8 +280,8 @@ fn plain_text_is_asked_for_by_leaving_the_mode_out() {
     options.format = Format::Text;
     options.max_turns = Some(3);
     let line = command_line(&options, &Open::New, "hi");
-    assert!(!texts(&line).contains(&"--mode"));
-    assert!(texts(&line).contains(&"--no-approve"));
+    assert!(!argv(&line).contains(&"--mode"));
+    assert!(argv(&line).contains(&"--no-approve"));
     assert!(line.warnings[0].contains("max turns"), "{:?}", line.warnings);
     options.format = Format::StreamJson;
     assert!(command_line(&options, &Open::New, "hi").warnings.is_empty());

@@ -72,33 +72,8 @@ fn words<'a>(args: &[&'a str], prompt: Option<&str>) -> Vec<&'a str> {
     words
 }
 
-/// JSON of any shape.
-fn any_value() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        any::<String>().prop_map(Value::from),
-    ];
-    leaf.prop_recursive(3, 16, 4, |inner| {
-        prop_oneof![
-            vec(inner.clone(), 0..4).prop_map(Value::from),
-            proptest::collection::hash_map(
-                prop_oneof![
-                    Just("type".to_owned()),
-                    Just("text".to_owned()),
-                    Just("content".to_owned()),
-                    Just("usage".to_owned()),
-                    ".{0,4}",
-                ],
-                inner,
-                0..4
-            )
-            .prop_map(|map| Value::Object(map.into_iter().collect())),
-        ]
-    })
-}
+/// Names of fields that the reader knows.
+const NAMES: &[&str] = &["type", "text", "content", "usage"];
 
 fn any_line() -> impl Strategy<Value = Vec<u8>> {
     let kinds = prop::sample::select(vec![
@@ -133,8 +108,8 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
         "news",
     ]);
     let stops = prop::sample::select(vec!["stop", "toolUse", "error", "length", "aborted", "news"]);
-    let typed = (kinds, updates, stops, any_value(), any_value(), any_value()).prop_map(
-        |(kind, update, stop, first, second, third)| {
+    let typed = (kinds, updates, stops, any_value(NAMES), any_value(NAMES), any_value(NAMES))
+        .prop_map(|(kind, update, stop, first, second, third)| {
             let line = json!({
                 "type": kind,
                 "id": first,
@@ -152,11 +127,10 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
                 },
             });
             line.to_string().into_bytes()
-        },
-    );
+        });
     prop_oneof![
         4 => typed,
-        1 => any_value().prop_map(|value| value.to_string().into_bytes()),
+        1 => any_value(NAMES).prop_map(|value| value.to_string().into_bytes()),
         1 => vec(any::<u8>(), 0..200),
     ]
 }
@@ -175,7 +149,7 @@ proptest! {
         options in any_options(), open in any_open(), prompt in any_text(),
     ) {
         let line = command_line(&options, &open, &prompt);
-        let args = texts(&line);
+        let args = argv(&line);
         let on_stdin = matches!(&line.stdin, Stdin::Bytes(bytes) if *bytes == prompt.as_bytes());
         let flags = words(&args, (!on_stdin).then_some(&prompt));
         prop_assert_eq!(flags.contains(&"--session"), open.memo().is_some());
@@ -192,9 +166,9 @@ proptest! {
     ) {
         let line = command_line(&options, &open, &prompt);
         let empty = command_line(&options, &open, "x");
-        let argument = texts(&line).get(texts(&empty).len()).copied().unwrap_or_default().to_owned();
+        let argument = argv(&line).get(argv(&empty).len()).copied().unwrap_or_default().to_owned();
         let stdin = match &line.stdin {
-            Stdin::Null => String::new(),
+            Stdin::Null | Stdin::Open => String::new(),
             Stdin::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),
         };
         let sent = format!("{stdin}{argument}");
@@ -256,21 +230,14 @@ proptest! {
 
     #[test]
     fn no_output_panics_and_each_turn_ends_once(
-        lines in vec((any_line(), any::<bool>(), any::<bool>()), 0..12),
+        lines in any_lines(any_line(), 12),
         exit in any_exit(), open in any_open(), mut options in any_options(),
         max_turns in option::of(0u32..3),
     ) {
         options.max_turns = max_turns;
-        let mut dialect = (SPEC.dialect)(&launch_of(&options, &open, "hi"));
-        let mut out = Vec::new();
-        for (bytes, is_stderr, cut) in &lines {
-            let from = if *is_stderr { Stream::Stderr } else { Stream::Stdout };
-            dialect.step(at_second(0), Input::Line { from, bytes, cut: *cut }, &mut out);
-        }
-        dialect.step(at_second(1), Input::Exited(&exit), &mut out);
+        let out = play_any(&SPEC, &options, &open, &lines, &exit);
         prop_assert_eq!(play::n_ends(&out), 1);
-        let n_opened = out.iter().filter(|a| matches!(a, Action::Opened { .. })).count();
-        prop_assert!(n_opened <= 1);
+        prop_assert!(sessions(&out).len() <= 1);
     }
 
     #[test]
