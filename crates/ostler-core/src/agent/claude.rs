@@ -1,8 +1,8 @@
 //! Claude Code: the facts.
 //!
 //! What it can do, where it lies, which variables are its own and how it is
-//! stopped. How it is started is in `launch`, how it is read in `dialect`; its
-//! sharp edges have a test each.
+//! stopped. How it is started is in `launch` and `prompt`, how it is read in
+//! `dialect`; its sharp edges have a test each.
 
 mod blocks;
 mod dialect;
@@ -13,6 +13,7 @@ mod launch;
 mod message;
 mod notice;
 mod outcome;
+mod prompt;
 mod text;
 mod tool;
 

@@ -7,15 +7,14 @@
 
 use std::{ffi::OsString, path::Path};
 
-use serde_json::json;
-
+use super::prompt::{is_safe_argument, plain_input, user_message};
 use crate::{
     agent::{
         CommandLine, Launch, LaunchError, Stdin,
         command_line::{push, push_variables, warn_if_asking, warn_if_refused},
     },
     request::{Format, Options, Permissions, ProjectSettings, PromptCommands, Template, Thinking},
-    template::{self, MAX_ARGUMENT_BYTES, TemplateFacts},
+    template::{self, TemplateFacts},
 };
 
 /// The limit of model calls in the literal line when none was asked for.
@@ -270,42 +269,6 @@ fn parse_version(text: &str) -> Option<[u32; 3]> {
     let mut numbers = word.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().ok());
     let mut next = || numbers.next().flatten();
     Some([next()?, next()?, next()?])
-}
-
-/// The prompt as the one line of input. The CLI reads a leading slash as a
-/// command of its own; a message marked as composed by a client is only text.
-/// The mark also leaves out context that the CLI attaches, so only those
-/// prompts carry it that need it.
-fn user_message(launch: &Launch<'_>) -> Vec<u8> {
-    let mut message = json!({
-        "type": "user",
-        "message": {"role": "user", "content": launch.prompt},
-        "parent_tool_use_id": null,
-    });
-    if let (true, Some(fields)) = (is_slash_command(launch), message.as_object_mut()) {
-        fields.insert("client_composed".to_owned(), json!(true));
-    }
-    format!("{message}\n").into_bytes()
-}
-
-/// The prompt as plain text. There is no mark here, but a line break before the
-/// slash keeps it from being a command; the model sees that line break.
-fn plain_input(launch: &Launch<'_>) -> Vec<u8> {
-    let before = if is_slash_command(launch) { "\n" } else { "" };
-    format!("{before}{}", launch.prompt).into_bytes()
-}
-
-/// Only a slash in the very first place counts: white space before it is enough.
-fn is_slash_command(launch: &Launch<'_>) -> bool {
-    launch.options.prompt_commands == PromptCommands::Off && launch.prompt.starts_with('/')
-}
-
-/// Words such as `doctor` are safe: after `-p` they are no subcommands.
-fn is_safe_argument(prompt: &str) -> bool {
-    prompt.len() <= MAX_ARGUMENT_BYTES
-        && !prompt.is_empty()
-        && !prompt.starts_with(['-', '@', '/'])
-        && !prompt.contains('\0')
 }
 
 fn environment(options: &Options) -> Vec<(OsString, OsString)> {

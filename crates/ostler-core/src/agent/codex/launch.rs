@@ -134,6 +134,7 @@ fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine
     Ok(CommandLine { env, warnings, ..line })
 }
 
+/// Adds what keeps the user safe and the CLI quiet.
 fn push_safety(args: &mut Vec<OsString>, options: &Options) {
     for setting in SAFE_SETTINGS {
         push_pair(args, "-c", *setting);
