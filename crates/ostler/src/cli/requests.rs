@@ -6,6 +6,8 @@ use ostler_core::{event::TurnId, permission::Permission};
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     open: Vec<(Permission, TurnId)>,
+    /// The one that somebody is being asked.
+    asked: Option<(String, TurnId)>,
 }
 
 impl Requests {
@@ -28,8 +30,60 @@ impl Requests {
         self.open.iter().find(|(open, _)| open.request == request).map(|(_, turn)| turn)
     }
 
+    /// Returns the oldest.
+    pub(crate) fn first(&self) -> Option<&Permission> {
+        self.open.first().map(|(permission, _)| permission)
+    }
+
+    /// Returns the oldest, if nobody was asked about it yet.
+    pub(crate) fn next_to_ask(&mut self) -> Option<&Permission> {
+        let first = self.open.first();
+        let asked = first.map(|(permission, turn)| (permission.request.clone(), turn.clone()));
+        if asked == self.asked {
+            return None;
+        }
+        self.asked = asked;
+        self.first()
+    }
+
     /// Takes all, to be decided at once.
     pub(crate) fn take_all(&mut self) -> Vec<(String, TurnId)> {
         self.open.drain(..).map(|(permission, turn)| (permission.request, turn)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_core::permission::PermissionKind;
+
+    use super::*;
+
+    fn asks(request: &str) -> Permission {
+        Permission {
+            request: request.into(),
+            kind: PermissionKind::Command,
+            tool: String::new(),
+            title: String::new(),
+            input: None,
+            options: Permission::decisions(),
+            expires_at: None,
+        }
+    }
+
+    #[test]
+    fn a_person_is_asked_one_thing_at_a_time_and_about_each_once() {
+        let mut requests = Requests::default();
+        let turn = TurnId::new();
+        let asked =
+            |requests: &mut Requests| requests.next_to_ask().map(|asked| asked.request.clone());
+        assert_eq!(asked(&mut requests), None);
+        requests.opened(asks("one"), turn.clone());
+        requests.opened(asks("two"), turn.clone());
+        assert_eq!(asked(&mut requests).as_deref(), Some("one"));
+        assert_eq!(asked(&mut requests), None);
+        requests.resolved("one", &turn);
+        assert_eq!(asked(&mut requests).as_deref(), Some("two"));
+        requests.ended(&turn);
+        assert_eq!((asked(&mut requests), requests.turn_of("two")), (None, None));
     }
 }
