@@ -116,15 +116,25 @@ async fn a_cancelled_turn_leaves_the_session_usable_and_no_tool_running() {
         let place = Place::new();
         let known = memo(&place.run(spec, "say hi").await);
         let mut turn = place.start(spec, place.request("tool").resume(known.clone())).await;
-        until_kind(&mut turn, "output").await;
-        let before = ours(place.dir.path()).len();
+        let EventBody::Output { text: tool, .. } = until_kind(&mut turn, "output").await.body
+        else {
+            unreachable!()
+        };
+        let tool = std::path::Path::new("/proc").join(tool);
+        assert!(tool.exists());
         turn.cancel();
         assert_eq!(failure(&ended(turn).await), FailureKind::Cancelled);
-        eventually("the tool is gone", async || ours(place.dir.path()).len() < before).await;
+        eventually("the tool is gone", async || !is_running(&tool)).await;
         assert_eq!(text(&place.go_on(spec, &known, "count").await), "3");
         assert_eq!(place.host.pool_stats().await.started, 1);
         place.close().await;
     }
+}
+
+/// Returns whether a process runs; one that nobody has waited for yet does not.
+fn is_running(process: &std::path::Path) -> bool {
+    let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
 #[tokio::test]
