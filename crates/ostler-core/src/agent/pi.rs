@@ -12,9 +12,12 @@ mod launch;
 mod message;
 mod notice;
 mod plain;
+mod reader;
+mod session;
 mod stream;
 mod tool;
 mod turn;
+mod version;
 
 #[cfg(test)]
 mod tests;

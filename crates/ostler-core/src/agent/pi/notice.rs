@@ -4,10 +4,10 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{dialect::Reader, fault, field, message::Message};
+use super::{fault, field, message::Message, reader::Reader};
 use crate::{
     agent::{Action, emit::emit},
-    event::{EventBody, Status},
+    event::{EventBody, Status, StopReason},
     failure::FailureKind,
 };
 
@@ -38,8 +38,7 @@ impl Reader {
         let delay = i64::try_from(delay_ms.unwrap_or(0)).unwrap_or(i64::MAX);
         let waited = now.duration_since(since);
         if waited.saturating_add(SignedDuration::from_millis(delay)) > PATIENCE {
-            self.turn.fail(failure, None, out);
-            out.push(Action::Stop);
+            self.halt(failure, StopReason::Error, None, out);
         }
         true
     }
