@@ -24,6 +24,8 @@ impl Reader {
         line: &mut Value,
         out: &mut Vec<Action>,
     ) -> bool {
+        // A run that is tried again was not the last one.
+        self.has_run = false;
         let small = |key| field::number(line, key).and_then(|n| u32::try_from(n).ok());
         let (attempt, max) = (small("attempt"), small("maxAttempts"));
         let delay_ms = field::number(line, "delayMs");

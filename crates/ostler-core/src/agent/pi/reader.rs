@@ -89,7 +89,12 @@ impl Reader {
     }
 
     /// Reads one object; returns whether it was understood.
-    pub(super) fn document(&mut self, now: Timestamp, line: &mut Value, out: &mut Vec<Action>) -> bool {
+    pub(super) fn document(
+        &mut self,
+        now: Timestamp,
+        line: &mut Value,
+        out: &mut Vec<Action>,
+    ) -> bool {
         match field::text(line, "type") {
             Some("session") => self.session(line, out),
             Some("agent_start") => {

@@ -89,7 +89,7 @@ impl Turn {
             }
             return;
         }
-        match line.strip_prefix(WARNING) {
+        match warning(&line) {
             Some(text) => emit_warning(self.key(), text, out),
             None => emit_unknown(self.key(), Stream::Stderr, bytes, out),
         }
@@ -135,4 +135,9 @@ impl Turn {
         self.fail(Failure::new(FailureKind::SessionLost, message), None, out);
         out.push(Action::Stop);
     }
+}
+
+/// Returns the text of a warning that a caller should see.
+pub(super) fn warning(line: &str) -> Option<&str> {
+    line.strip_prefix(WARNING).filter(|_| !line.starts_with(MADE_ANEW))
 }
