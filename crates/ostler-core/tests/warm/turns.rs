@@ -205,6 +205,33 @@ async fn a_process_that_dies_in_a_turn_fails_it_at_once_and_is_replaced() {
 }
 
 #[tokio::test]
+async fn a_turn_that_waited_for_one_whose_process_died_finds_another() {
+    let place = Place::new();
+    let known = memo(&place.run(&PARROT, "say hi").await);
+    let mut first = place.start(&PARROT, place.request("tool").resume(known.clone())).await;
+    until_kind(&mut first, "output").await;
+    let mut second = place.start(&PARROT, place.request("count").resume(known)).await;
+    until_kind(&mut second, "status").await;
+    first.kill();
+    assert_eq!(failure(&ended(first).await), FailureKind::Cancelled);
+    let (events, report) = rest(second).await;
+    assert_eq!(text(&report), "1", "it ran in a new process");
+    assert!(events.iter().zip(2..).all(|(event, number)| event.seq == number));
+    place.close().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_never_gets_ready_ends_in_the_turns_own_time_limit() {
+    let place = Place::new();
+    let mut request = place.request("say hi");
+    request.options.model = Some("slow-start".into());
+    request.timeout = Duration::from_millis(200);
+    let report = ended(place.start(&PARROT, request).await).await;
+    assert_eq!(failure(&report), FailureKind::Timeout);
+    place.close().await;
+}
+
+#[tokio::test]
 async fn a_process_that_closes_its_input_fails_the_turn_at_once() {
     let place = Place::new();
     let mut turn = place.start(&PARROT, place.request("deaf")).await;
