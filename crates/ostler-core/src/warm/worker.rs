@@ -95,6 +95,10 @@ pub(crate) struct Worker {
     stopper: Stopper,
     timers: Timers,
     actions: Vec<Action>,
+    /// Actions are being carried out.
+    is_stepping: bool,
+    /// Sessions that can begin a turn once that is done.
+    next_up: Vec<SessionKey>,
     ready: bool,
     /// No new turn begins here.
     retired: bool,
@@ -122,6 +126,8 @@ impl Worker {
             parts,
             timers: Timers::default(),
             actions: Vec::new(),
+            is_stepping: false,
+            next_up: Vec::new(),
             ready: false,
             retired: false,
             start_limit: Instant::now() + START_LIMIT,
@@ -210,7 +216,11 @@ impl Worker {
 
     /// Begins the next turn of a session, if it can take one.
     fn begin_next(&mut self, session: SessionKey) {
-        if !self.ready || self.stopper.is_going() {
+        if self.is_stepping {
+            // What the dialect still wants done comes before anything new.
+            return self.next_up.push(session);
+        }
+        if !self.ready || self.stopper.is_going() || self.exit.is_some() {
             return;
         }
         let Some(entry) = self.sessions.get_mut(&session) else { return };
@@ -272,10 +282,17 @@ impl Worker {
     fn step(&mut self, input: Input<'_>) {
         let mut actions = mem::take(&mut self.actions);
         self.parts.dialect.step(Timestamp::now(), input, &mut actions);
+        let is_nested = mem::replace(&mut self.is_stepping, true);
         for action in actions.drain(..) {
             self.act(action);
         }
         self.actions = actions;
+        self.is_stepping = is_nested;
+        if !is_nested {
+            for session in mem::take(&mut self.next_up) {
+                self.begin_next(session);
+            }
+        }
     }
 
     fn act(&mut self, action: Action) {
@@ -585,6 +602,9 @@ impl Worker {
         let Some(turn) = self.turns.get(&key.0) else { return };
         let limits = turn.way.limits;
         match &turn.phase {
+            Phase::Waiting { .. } if !self.ready => {
+                self.give_up(key, Reason::TimedOut(limits.exceeded(now)));
+            }
             Phase::Waiting { .. } => {
                 let text = format!("the session was in use for {:?}", limits.timeout);
                 let failure = Failure::new(FailureKind::SessionBusy, text);
