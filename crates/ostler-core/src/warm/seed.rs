@@ -140,7 +140,14 @@ impl Seed {
         let (commands, orders) = mpsc::channel(COMMANDS_AHEAD);
         let stop = CancellationToken::new();
         let pid = proc.pid();
-        let dialect = (warm.dialect)(&warm_launch(prepared, open, &new_id, run_dir.path()));
+        let dialect = (warm.dialect)(&WarmLaunch {
+            options: &prepared.request.options,
+            open,
+            new_id: &new_id,
+            version: prepared.version.as_deref(),
+            variables: &environment,
+            run_dir: run_dir.path(),
+        });
         let worker = Worker::new(Parts {
             member,
             agent: prepared.spec.name,
@@ -168,24 +175,17 @@ pub(super) fn line(
     new_id: &str,
     run_dir: &Path,
 ) -> Result<CommandLine, LaunchError> {
-    (warm.launch)(&warm_launch(prepared, open, new_id, run_dir))
-}
-
-fn unusable(error: LaunchError) -> Reason {
-    not_started(error.to_string())
-}
-
-fn warm_launch<'a>(
-    prepared: &'a Prepared,
-    open: &'a Open,
-    new_id: &'a str,
-    run_dir: &'a Path,
-) -> WarmLaunch<'a> {
-    WarmLaunch {
+    let variables = prepared.environment(&CommandLine::default(), run_dir, "");
+    (warm.launch)(&WarmLaunch {
         options: &prepared.request.options,
         open,
         new_id,
         version: prepared.version.as_deref(),
+        variables: &variables,
         run_dir,
-    }
+    })
+}
+
+fn unusable(error: LaunchError) -> Reason {
+    not_started(error.to_string())
 }
