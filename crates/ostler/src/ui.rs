@@ -108,9 +108,10 @@ impl Ui {
         self.is_asking = !self.is_editing;
     }
 
-    /// Notes that a reply was typed, which ended the line.
+    /// Notes that a line was typed, whose end stands on the terminal, too.
     pub(crate) fn replied(&mut self) {
         self.is_asking = false;
+        self.mid_line = false;
     }
 
     fn aside(&mut self, text: &str) {

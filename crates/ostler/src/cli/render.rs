@@ -108,8 +108,10 @@ impl<'a> Renderer<'a> {
                     Ok(())
                 }
             },
-            EventBody::Status(Status::Warning { text }) => {
-                self.ui.notice(&format!("ostler: warning: {text}"));
+            EventBody::Status(
+                status @ (Status::Warning { .. } | Status::PermissionResolved { .. }),
+            ) => {
+                self.status(status);
                 Ok(())
             }
             _ => Ok(()),

@@ -3,14 +3,15 @@
 use ostler_core::agent::AGENTS;
 
 /// What `/help` says.
-pub(crate) const HELP: &str = "\
-  /stop         end the running answer, and forget what waits
-  /new          begin a new session
-  /agent NAME   begin a new session with another agent
-  /model NAME   use another model from the next prompt on
-  /help         this
-  Ctrl-C ends the running answer, pressed twice at once; Ctrl-D ends the conversation.
-  What you type while an answer runs waits for its end (see --when-busy).";
+pub(crate) const HELP: &str = concat!(
+    "  /stop         end the running answer, and forget what waits\n",
+    "  /new          begin a new session\n",
+    "  /agent NAME   begin a new session with another agent\n",
+    "  /model NAME   use another model from the next prompt on\n",
+    "  /help         this\n",
+    "Ctrl-C ends the running answer; a second one kills the agent. Ctrl-D ends the conversation.\n",
+    "What you type while an answer runs waits for its end (see --when-busy).",
+);
 
 /// An order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

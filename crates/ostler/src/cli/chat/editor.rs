@@ -6,7 +6,7 @@
 //! undisturbed. The thread ends with this, or with the program.
 
 use std::{
-    io,
+    io::{self, Write as _},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -27,6 +27,9 @@ use crate::ui::Above;
 
 /// What stands before the line.
 const PROMPT: &str = "> ";
+
+/// Ends the line, and the terminal's marking of what is pasted.
+const LEAVE_LINE: &[u8] = b"\x1b[?2004l\r\n";
 
 /// What came of editing a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -98,8 +101,9 @@ impl Drop for Editor {
     /// shell would like.
     fn drop(&mut self) {
         if let (true, Some(modes)) = (self.is_editing, &self.modes) {
-            // There is nobody left to tell.
+            // There is nobody left to tell if that fails.
             tcsetattr(io::stdin(), OptionalActions::Drain, modes).ok();
+            io::stdout().write_all(LEAVE_LINE).ok();
         }
     }
 }
