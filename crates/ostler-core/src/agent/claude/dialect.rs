@@ -119,7 +119,7 @@ impl Turn {
                 totals: memo.and_then(|memo| memo.totals),
                 ..Before::default()
             },
-            used: Usage::of_tokens(0, 0, 0),
+            used: Usage::default(),
             prompt: Value::Null,
             waited: Duration::ZERO,
             // An operator who sets the number of retries wants them made.
@@ -262,6 +262,7 @@ impl Turn {
             let before = mem::take(&mut self.before);
             let end = TurnEnd {
                 text: before.last_text,
+                usage: self.used,
                 model: before.model,
                 meta: before.meta,
                 ..TurnEnd::default()
@@ -283,6 +284,7 @@ impl Turn {
             model: before.model,
             stop_reason: Some(stop_reason),
             meta: before.meta,
+            usage: self.used,
             ..TurnEnd::default()
         };
         self.end(end, out);
