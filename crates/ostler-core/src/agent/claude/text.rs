@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    dialect::complaint,
     failure::{self, Evidence},
+    turn::complaint,
 };
 use crate::{
     agent::{
