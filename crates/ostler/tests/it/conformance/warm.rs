@@ -1,0 +1,48 @@
+//! The same promises for an agent that is kept running: the real CLI in its own
+//! protocol, held by `ostler chat` against the simulated model.
+
+mod ask;
+mod cancel;
+mod errors;
+mod prompts;
+mod turns;
+
+/// Writes the tests of one file down for every agent that can be kept running.
+macro_rules! for_every_warm_agent {
+    ($($test:ident)*) => {
+        mod claude {
+            $(#[test] fn $test() { super::$test(&crate::conformance::CLAUDE); })*
+        }
+        mod codex {
+            $(#[test] fn $test() { super::$test(&crate::conformance::CODEX); })*
+        }
+        mod pi {
+            $(#[test] fn $test() { super::$test(&crate::conformance::PI); })*
+        }
+    };
+}
+use for_every_warm_agent;
+
+use super::rig::Rig;
+use crate::support::{is_live, until};
+
+/// Returns the processes that Ostler started for this rig, keepers apart.
+fn processes(rig: &Rig) -> Vec<u32> {
+    let mark = format!("TMPDIR={}", rig.place.path("tmp").join("ostler-").display());
+    let mut found: Vec<u32> = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid| is_live(*pid))
+        .filter(|pid| {
+            let variables = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            String::from_utf8_lossy(&variables).split('\0').any(|one| one.starts_with(&mark))
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Waits until nothing that Ostler started for this rig runs any more.
+fn until_all_gone(rig: &Rig) {
+    until("everything is gone", || processes(rig).is_empty().then_some(()));
+}
