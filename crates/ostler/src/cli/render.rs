@@ -8,10 +8,10 @@ use ostler_core::{
     failure::Failure,
 };
 
-use super::run::OutputArg;
+use super::{chat::Aside, turn_args::OutputArg};
 use crate::ui::{Ui, printable};
 
-/// Shows the events of one turn.
+/// Shows the events of turns, one after the other.
 pub(crate) struct Renderer<'a> {
     output: OutputArg,
     ui: &'a mut Ui,
@@ -29,6 +29,18 @@ impl<'a> Renderer<'a> {
         self.ui.notice(text);
     }
 
+    /// Shows something that belongs to no turn: to programs as an object, to
+    /// people as a notice.
+    pub(crate) fn aside(&mut self, aside: &Aside) -> io::Result<()> {
+        match self.output {
+            OutputArg::StreamJson => self.ui.line(&to_json(aside)),
+            OutputArg::Json | OutputArg::Text => {
+                self.ui.notice(&aside.text());
+                Ok(())
+            }
+        }
+    }
+
     /// Shows an event.
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         match self.output {
@@ -42,7 +54,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Tells that nothing could be started, as the last word of this program.
+    /// Tells that a turn could not be started.
     pub(crate) fn not_started(&mut self, agent: &str, failure: &Failure) {
         self.ui.notice(&format!("ostler: {}", failure.message));
         let report = not_started(agent, failure);
@@ -105,10 +117,11 @@ impl<'a> Renderer<'a> {
             EventBody::Status(status) => self.status(status),
             EventBody::Complete(report) => {
                 self.ui.end_line()?;
+                let streamed = self.block.take().is_some();
                 match &report.error {
                     Some(failure) => self.failure(failure),
                     // An agent that does not stream, or whose answer came as no event.
-                    None if self.block.is_none() => {
+                    None if !streamed => {
                         let text = report.response_text.as_deref().unwrap_or_default();
                         self.ui.write(&printable(text))?;
                         self.ui.end_line()?;
