@@ -9,13 +9,15 @@ use std::{fmt::Write as _, fs, path::Path};
 
 use super::*;
 
-/// Where a session is that a recording goes to, and the id that would be asked for.
-const SWITCHES: &[(&str, &str)] = &[
-    ("_warm-demo-1.jsonl", "warm-demo-1"),
-    ("hand-made.jsonl", "hand-made-1"),
-    ("made-by-client.jsonl", "a-session-that-is-gone"),
-    ("bad-cwd.jsonl", "bad-cwd-1"),
-];
+/// Returns the id that would be asked for by somebody who knows this file.
+fn id_in(path: &str) -> &str {
+    let name = path.rsplit(['/', '_']).next().unwrap();
+    match name.strip_suffix(".jsonl").unwrap() {
+        // The recording client wrote this one by hand.
+        "hand-made" => "hand-made-1",
+        id => id,
+    }
+}
 
 struct Player<'a> {
     started: Started<'a>,
@@ -96,14 +98,16 @@ impl Player<'_> {
                 let actions = self.process.cancel(turn);
                 self.note("cancel", &actions);
             }
-            "steer" => {
+            "steer" if is_running => {
                 let actions = self.process.order(Order::Steer { turn: TurnKey(turn), text });
                 self.note(&format!("steer {text:?}"), &actions);
             }
             "extension_ui_response" => {
                 let request = message["id"].as_str().unwrap();
-                let text = message["value"].as_str().map(str::to_owned);
-                let ruling = Ruling::Allow { text };
+                let ruling = match message["value"].as_str() {
+                    Some(text) => Ruling::Allow { text: Some(text.to_owned()) },
+                    None => Ruling::Deny { why: "cancelled".to_owned() },
+                };
                 let order = Order::Answer { turn: TurnKey(turn), request, ruling: &ruling };
                 let actions = self.process.order(order);
                 self.note("answer", &actions);
@@ -142,8 +146,7 @@ impl Player<'_> {
             }
             Some(path) => {
                 self.started.open = Open::New;
-                let (_, id) = SWITCHES.iter().find(|(end, _)| path.ends_with(end)).unwrap();
-                let mut memo = Memo::of_id("pi", *id);
+                let mut memo = Memo::of_id("pi", id_in(path));
                 memo.file = Some(path.into());
                 Open::Resume(Box::new(memo))
             }
