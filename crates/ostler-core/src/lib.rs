@@ -56,6 +56,7 @@ pub mod request;
 pub mod agent;
 mod identity;
 pub mod memo;
+mod protocol;
 pub mod template;
 
 pub mod binary;

@@ -1,7 +1,8 @@
-//! Codex, driven one turn at a time through `codex exec`.
+//! Codex, driven one turn at a time through `codex exec`, or kept running as
+//! `codex app-server`.
 //!
 //! Facts only. How a command line is made is in `launch`, how the output is
-//! read in `dialect` (JSON lines) and `plain` (text).
+//! read in `dialect` (JSON lines) and `plain` (text). The server is in `warm`.
 
 mod config;
 mod dialect;
@@ -12,6 +13,7 @@ mod plain;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod warm;
 
 use std::time::Duration;
 
@@ -28,11 +30,11 @@ pub static SPEC: AgentSpec = AgentSpec {
         supports_session_continuation: true,
         supports_model_selection: true,
         supports_tool_control: false,
-        // `exec` prints whole messages as they come, never pieces of one.
+        // `exec` prints whole messages as they come, never pieces of one; the server does.
         supports_streaming: false,
-        // `exec` refuses every request for approval without telling anybody.
-        supports_approvals: false,
-        supports_warm: false,
+        // `exec` refuses every request for approval without telling anybody; the server asks.
+        supports_approvals: true,
+        supports_warm: true,
         supports_max_turns: false,
         supports_system_prompt: true,
         // The visible part of the catalogue that is built into the CLI.
@@ -62,7 +64,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     check_session,
     launch: launch::launch,
     dialect: dialect::dialect,
-    warm: None,
+    warm: Some(&warm::WARM),
 };
 
 /// The agent's own variables. `OPENAI_BASE_URL` is not among them because the

@@ -1,6 +1,6 @@
 //! An agent that is kept running between turns: the facts.
 
-use std::{fmt, path::Path};
+use std::{ffi::OsString, fmt, path::Path};
 
 use super::{CommandLine, Dialect, Launch, LaunchError, StopStep};
 use crate::{
@@ -40,7 +40,7 @@ impl fmt::Debug for WarmSpec {
 /// Two sessions may share a process, one after the other or at once, exactly
 /// if their command lines for a new session of the same id are equal. So what
 /// can be changed in a running process must not be in the line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct WarmLaunch<'a> {
     /// How to run it.
     pub options: &'a Options,
@@ -50,11 +50,28 @@ pub struct WarmLaunch<'a> {
     pub new_id: &'a str,
     /// The binary's version, if it is known already.
     pub version: Option<&'a str>,
+    /// The variables that reach the process, apart from the line's own: some
+    /// protocols have to be told a key that one-shot takes from there.
+    pub variables: &'a [(OsString, OsString)],
     /// A private folder for the process: its TMPDIR, short, removed afterwards.
     pub run_dir: &'a Path,
 }
 
+impl fmt::Debug for WarmLaunch<'_> {
+    /// Leaves the variables out: there are secrets in them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WarmLaunch").field("new_id", &self.new_id).finish_non_exhaustive()
+    }
+}
+
 impl<'a> WarmLaunch<'a> {
+    /// Returns the value of a variable that reaches the process.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&'a str> {
+        let (_, value) = self.variables.iter().rfind(|(known, _)| known == name)?;
+        value.to_str().filter(|value| !value.is_empty())
+    }
+
     /// Returns the same as for one turn, without a prompt.
     #[must_use]
     pub fn as_launch(&self) -> Launch<'a> {

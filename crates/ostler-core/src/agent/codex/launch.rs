@@ -113,7 +113,8 @@ fn flags(
         push_pair(&mut args, "-c", format!("model_reasoning_effort={effort}"));
     }
     if form == Form::Default {
-        push_safety(&mut args, options);
+        push_quiet(&mut args, options);
+        push_trust(&mut args, options);
     }
     push(&mut args, &options.extra_args);
     if form == Form::Default {
@@ -134,8 +135,8 @@ fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine
     Ok(CommandLine { env, warnings, ..line })
 }
 
-/// Adds what keeps the user safe and the CLI quiet.
-fn push_safety(args: &mut Vec<OsString>, options: &Options) {
+/// Adds what keeps the user safe and the CLI quiet, wherever it works.
+pub(super) fn push_quiet(args: &mut Vec<OsString>, options: &Options) {
     for setting in SAFE_SETTINGS {
         push_pair(args, "-c", *setting);
     }
@@ -144,24 +145,34 @@ fn push_safety(args: &mut Vec<OsString>, options: &Options) {
         // that is the user's decision.
         push_pair(args, "-c", "features.plugins=false");
     }
-    let trust = match options.project_settings {
-        ProjectSettings::Trusted => "trusted",
-        ProjectSettings::Ignored => {
-            // The parents' settings would count as well, up to the root of the repository.
-            push_pair(args, "-c", "project_root_markers=[]");
-            "untrusted"
-        }
-    };
-    // Left unsaid, running without a sandbox makes the CLI trust the directory at once,
-    // start the programs that its .codex/config.toml names, and write the trust into the
-    // user's own configuration.
+}
+
+/// Adds what the directory's own settings are worth.
+///
+/// Left unsaid, running without a sandbox makes the CLI trust the directory at
+/// once, start the programs that its .codex/config.toml names, and write the
+/// trust into the user's own configuration.
+fn push_trust(args: &mut Vec<OsString>, options: &Options) {
+    let trust = trust_level(options.project_settings);
+    if options.project_settings == ProjectSettings::Ignored {
+        // The parents' settings would count as well, up to the root of the repository.
+        push_pair(args, "-c", "project_root_markers=[]");
+    }
     let directory = toml_string(&options.cwd.to_string_lossy());
     push_pair(args, "-c", format!("projects={{{directory}={{trust_level=\"{trust}\"}}}}"));
 }
 
+/// Returns the CLI's word for how far a directory is trusted.
+pub(super) fn trust_level(settings: ProjectSettings) -> &'static str {
+    match settings {
+        ProjectSettings::Trusted => "trusted",
+        ProjectSettings::Ignored => "untrusted",
+    }
+}
+
 /// Goes after the operator's own arguments: a table that defines the
 /// provider would wipe out what was set before it.
-fn push_retry_bounds(args: &mut Vec<OsString>, extra_args: &[String]) {
+pub(super) fn push_retry_bounds(args: &mut Vec<OsString>, extra_args: &[String]) {
     let Some(provider) = defined_provider(extra_args) else {
         return;
     };
@@ -202,7 +213,7 @@ impl SystemPrompt {
 }
 
 /// The CLI passes any word on, but no model of its catalogue takes less than `low`.
-fn effort(level: Thinking) -> &'static str {
+pub(super) fn effort(level: Thinking) -> &'static str {
     match level {
         Thinking::Off | Thinking::Minimal | Thinking::Low => "low",
         Thinking::Medium => "medium",
@@ -219,7 +230,7 @@ fn is_safe_argument(prompt: &str) -> bool {
 }
 
 /// A home of its own holds everything: a `CODEX_HOME` must exist, its parent would not do.
-fn home(options: &Options) -> Vec<(OsString, OsString)> {
+pub(super) fn home(options: &Options) -> Vec<(OsString, OsString)> {
     let Some(home) = &options.home else {
         return Vec::new();
     };
@@ -232,43 +243,50 @@ fn home(options: &Options) -> Vec<(OsString, OsString)> {
 
 fn warnings(launch: &Launch<'_>, form: Form) -> Vec<String> {
     let options = launch.options;
+    let mut warnings = lacks(options);
+    warn_if_asking(&mut warnings, options);
+    warnings.extend(ignored_system_prompt(launch.open, options).map(str::to_owned));
+    let mut warn = |applies: bool, text: &str| warn_if(&mut warnings, applies, text);
+    warn(
+        matches!(SystemPrompt::of(launch), SystemPrompt::BeforePrompt(_)),
+        "the system prompt is too long for an argument; it goes before the prompt",
+    );
+    warn(form == Form::Default && options.cwd.to_str().is_none(), UNREADABLE_DIRECTORY);
+    warnings
+}
+
+/// Said of a directory that cannot be named in settings.
+pub(super) const UNREADABLE_DIRECTORY: &str = "the name of the working directory is not UTF-8, \
+    so codex cannot be told whether to obey its settings";
+
+/// Tells what the CLI cannot do as asked, however it is run.
+pub(super) fn lacks(options: &Options) -> Vec<String> {
     let mut warnings = Vec::new();
-    warn_if(
-        &mut warnings,
+    let mut warn = |applies: bool, text: &str| warn_if(&mut warnings, applies, text);
+    warn(
         options.allowed_tools.is_some(),
         "codex cannot restrict tools by name; allowed tools are ignored",
     );
-    warn_if(
-        &mut warnings,
+    warn(
         options.max_turns.is_some(),
         "codex cannot limit the number of model calls; max turns is ignored",
     );
-    warn_if_asking(&mut warnings, options);
-    let mut warn = |applies: bool, text: &str| warn_if(&mut warnings, applies, text);
     warn(
         options.thinking == Some(Thinking::Off),
         "codex's models always think; using the lowest level",
     );
     warn(
         options.prompt_commands == PromptCommands::On,
-        "codex exec knows no slash commands and no @file; the prompt is sent as typed",
-    );
-    if let Some(text) = &options.system_prompt {
-        let hash = memo::hash(text);
-        let differs = |memo: &Memo| memo.system_hash.as_ref() != Some(&hash);
-        warn(
-            launch.open.memo().is_some_and(differs),
-            "codex takes a system prompt only when a session begins; this one is ignored",
-        );
-        warn(
-            matches!(SystemPrompt::of(launch), SystemPrompt::BeforePrompt(_)),
-            "the system prompt is too long for an argument; it goes before the prompt",
-        );
-    }
-    warn(
-        form == Form::Default && options.cwd.to_str().is_none(),
-        "the name of the working directory is not UTF-8, so codex cannot be told \
-         whether to obey its settings",
+        "codex takes no slash commands and no @file from here; the prompt is sent as typed",
     );
     warnings
+}
+
+/// Tells that a session began with another system prompt, which stays.
+pub(super) fn ignored_system_prompt(open: &Open, options: &Options) -> Option<&'static str> {
+    let hash = memo::hash(options.system_prompt.as_ref()?);
+    let differs = |memo: &Memo| memo.system_hash.as_ref() != Some(&hash);
+    open.memo()
+        .is_some_and(differs)
+        .then_some("codex takes a system prompt only when a session begins; this one is ignored")
 }

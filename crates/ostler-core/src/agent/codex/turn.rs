@@ -107,21 +107,26 @@ impl Turn {
         self.fail(failure, text, out);
     }
 
-    /// The CLI counts over the whole session, earlier turns included.
     fn usage(&self, now: Totals) -> Usage {
         let before = match &self.resumed {
             None => Some(Totals::default()),
             Some(resumed) => resumed.totals,
         };
-        let difference = before.and_then(|before| {
-            Some(Usage::of_tokens(
-                now.input_tokens.checked_sub(before.input_tokens)?,
-                now.output_tokens.checked_sub(before.output_tokens)?,
-                now.cached_tokens.checked_sub(before.cached_tokens)?,
-            ))
-        });
-        difference.unwrap_or_default()
+        usage_between(before, now)
     }
+}
+
+/// Returns what was used since. The CLI counts over the whole session, earlier
+/// turns included.
+pub(super) fn usage_between(before: Option<Totals>, now: Totals) -> Usage {
+    let difference = before.and_then(|before| {
+        Some(Usage::of_tokens(
+            now.input_tokens.checked_sub(before.input_tokens)?,
+            now.output_tokens.checked_sub(before.output_tokens)?,
+            now.cached_tokens.checked_sub(before.cached_tokens)?,
+        ))
+    });
+    difference.unwrap_or_default()
 }
 
 /// Reads the figures of a session: cached tokens are part of the input,
@@ -137,7 +142,7 @@ pub(super) fn totals(usage: &Value) -> Option<Totals> {
 }
 
 /// Ids are compared as numbers: case does not matter.
-fn is_same_session(asked: &str, told: &str) -> bool {
+pub(super) fn is_same_session(asked: &str, told: &str) -> bool {
     match (uuid::Uuid::try_parse(asked), uuid::Uuid::try_parse(told)) {
         (Ok(asked), Ok(told)) => asked == told,
         _ => asked == told,

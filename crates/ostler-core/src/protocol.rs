@@ -1,0 +1,3 @@
+//! Wire protocols that more than one agent speaks. Pure: bytes in, bytes out.
+
+pub(crate) mod jsonrpc;
