@@ -34,6 +34,7 @@ impl Started<'_> {
             open: &self.open,
             new_id: "00000000-0000-0000-0000-000000000000",
             version: self.version,
+            variables: &[],
             run_dir: std::path::Path::new("/run"),
         };
         (SPEC.warm.unwrap().dialect)(&launch)

@@ -12,6 +12,7 @@ fn line_of(options: &Options, open: &Open, version: Option<&str>) -> CommandLine
         open,
         new_id: "00000000-0000-0000-0000-000000000000",
         version,
+        variables: &[],
         run_dir: std::path::Path::new("/run"),
     };
     (SPEC.warm.unwrap().launch)(&launch).unwrap()
