@@ -42,6 +42,18 @@ fn processes(rig: &Rig) -> Vec<u32> {
     found
 }
 
+/// Returns those of them that Ostler started itself: the CLI, not its tools.
+fn leaders(rig: &Rig) -> Vec<u32> {
+    let all = processes(rig);
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let (_, rest) = stat.rsplit_once(')')?;
+        rest.split_whitespace().nth(1)?.parse().ok()
+    };
+    let is_leader = |pid: &u32| parent(pid).is_some_and(|parent: u32| !all.contains(&parent));
+    all.iter().copied().filter(is_leader).collect()
+}
+
 /// Waits until nothing that Ostler started for this rig runs any more.
 fn until_all_gone(rig: &Rig) {
     until("everything is gone", || processes(rig).is_empty().then_some(()));

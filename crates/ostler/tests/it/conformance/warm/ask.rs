@@ -1,6 +1,6 @@
 //! Permissions that somebody is asked for.
 
-use super::{for_every_warm_agent, processes};
+use super::{for_every_warm_agent, leaders};
 use crate::conformance::{Facts, rig::Rig};
 use serde_json::Value;
 
@@ -105,7 +105,7 @@ fn cancelling_while_a_question_is_open_resolves_it_and_the_session_goes_on(facts
     }
     let mut chat = rig.chat(ASK);
     chat.answer_to("hello");
-    let before = processes(&rig);
+    let before = leaders(&rig);
     let (prompt, path) = touch(&rig, "cancelled");
     chat.prompt(&prompt);
     chat.wait_for(|event| event["type"] == "permission");
@@ -116,7 +116,7 @@ fn cancelling_while_a_question_is_open_resolves_it_and_the_session_goes_on(facts
     assert_eq!((&resolved[0]["decision"], &resolved[0]["by"]), (&"deny".into(), &"cancel".into()));
     assert!(!path.exists());
     chat.answer_to("hello");
-    assert_eq!(processes(&rig), before, "the process was replaced");
+    assert_eq!(leaders(&rig), before, "the process was replaced");
     chat.end();
 }
 

@@ -2,7 +2,7 @@
 
 use ostler_sim::model;
 
-use super::{for_every_warm_agent, processes, until_all_gone};
+use super::{for_every_warm_agent, leaders, until_all_gone};
 use crate::conformance::{Facts, answers::assert_usage, rig::Rig};
 
 for_every_warm_agent! {
@@ -104,12 +104,12 @@ fn ten_turns_run_in_one_process(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts) else { return };
     let mut chat = rig.chat(&[]);
     chat.answer_to("hello");
-    let first = processes(&rig);
+    let first = leaders(&rig);
     assert!(!first.is_empty());
     for _ in 0..9 {
         assert_eq!(chat.answer_to("hello"), model::HELLO);
     }
-    assert_eq!(processes(&rig), first);
+    assert_eq!(leaders(&rig), first);
     chat.end();
     until_all_gone(&rig);
 }
