@@ -9,6 +9,7 @@ mod input;
 mod message;
 mod person;
 mod queue;
+mod saying;
 mod setup;
 mod source;
 mod speaker;

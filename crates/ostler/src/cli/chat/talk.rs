@@ -2,17 +2,16 @@
 //!
 //! At most one prompt runs at a time; each goes on with the session that the
 //! one before left behind. What waits and why is decided in `queue`; what a
-//! person's line means, in `person`.
+//! person's line means, in `person`; what is said to turns, in `saying`.
 
 use std::path::{Path, PathBuf};
 
 use ostler_core::{
     cli_agent::CliAgent,
     event::{Event, EventBody, Mode, Status, TurnReport},
-    permission::{Answer, Decision},
     registry::Agent as _,
     request::{Open, TurnRequest},
-    turn::{SayError, Turn},
+    turn::Turn,
 };
 use tokio::sync::mpsc;
 
@@ -22,7 +21,7 @@ use super::{
     queue::{Placed, Queue},
     setup::{Begun, Setup},
     source::{Attention, Heard, Source},
-    speaker::{Otherwise, Outcome, Saying, Speaker, What},
+    speaker::{Otherwise, Outcome, Speaker},
     turns::Turns,
 };
 use crate::cli::{Exit, render::Renderer, requests::Requests, run, signals::Wish};
@@ -45,15 +44,15 @@ pub(crate) struct Talk<'a> {
     /// What the next turn is made from.
     pub(super) request: TurnRequest,
     pub(super) renderer: Renderer<'a>,
-    queue: Queue,
+    pub(super) queue: Queue,
     pub(super) turns: Turns,
     n_turns: u32,
     pub(super) requests: Requests,
-    speaker: Speaker,
+    pub(super) speaker: Speaker,
     /// How much is being said to turns.
-    n_sayings: usize,
+    pub(super) n_sayings: usize,
     /// Nothing more will be heard.
-    deaf: bool,
+    pub(super) deaf: bool,
     /// What runs is being cancelled.
     stopping: bool,
     /// Why the conversation ends before all was done.
@@ -211,67 +210,9 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn waits(&mut self, position: usize, why: &str) {
+    pub(super) fn waits(&mut self, position: usize, why: &str) {
         let text = format!("{why}; this prompt waits as number {position}");
         self.aside(&Aside::Queued { text, position });
-    }
-
-    fn steer(&mut self, text: String, otherwise: Otherwise) {
-        match self.turns.newest() {
-            Some(to) => self.say(Saying { to, what: What::Steer { text, otherwise } }),
-            None => self.not_steered(text, otherwise, "nothing runs that could be steered"),
-        }
-    }
-
-    fn not_steered(&mut self, text: String, otherwise: Otherwise, why: &str) {
-        if otherwise == Otherwise::Refuse {
-            return self.aside(&Aside::wrong(format!("{why}; send a prompt instead")));
-        }
-        match self.queue.push(text) {
-            // Meanwhile the turn has ended, and this is the next prompt.
-            Ok(1) if self.turns.is_empty() => {}
-            Ok(position) => self.waits(position, why),
-            Err(full) => self.aside(&Aside::too_much(full)),
-        }
-    }
-
-    pub(super) fn answer(&mut self, request: String, answer: Answer) {
-        let Some(to) = self.requests.turn_of(&request).and_then(|turn| self.turns.control(turn))
-        else {
-            let message = format!("answer: no permission request {request:?} is open");
-            return self.aside(&Aside::wrong(message));
-        };
-        self.say(Saying { to, what: What::Answer { request, answer } });
-    }
-
-    fn say(&mut self, saying: Saying) {
-        match self.speaker.say(saying) {
-            Ok(()) => self.n_sayings = self.n_sayings.saturating_add(1),
-            Err(_) => {
-                let message = "the turn has not taken what was said before; say it again later";
-                self.aside(&Aside::too_much(message));
-            }
-        }
-    }
-
-    /// Something was said to a turn, which took it or not.
-    fn said(&mut self, outcome: Outcome) {
-        self.n_sayings = self.n_sayings.saturating_sub(1);
-        let Err(error) = outcome.taken else { return };
-        match outcome.what {
-            // It was decided while the answer was on its way.
-            What::Answer { request, .. } => {
-                let message = format!("answer: permission request {request:?} is no longer open");
-                self.aside(&Aside::wrong(message));
-            }
-            What::Steer { text, otherwise } => {
-                let why = match error {
-                    SayError::NotSteerable => "this agent cannot be steered",
-                    SayError::Over | SayError::NotAsked => "the running turn cannot be steered",
-                };
-                self.not_steered(text, otherwise, why);
-            }
-        }
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "most events are only shown")]
@@ -313,20 +254,6 @@ impl<'a> Talk<'a> {
         self.deny_unanswerable();
     }
 
-    /// Denies what nobody can answer, instead of letting the agent wait.
-    fn deny_unanswerable(&mut self) {
-        if !self.deaf && self.setup.speech != Speech::Lines {
-            return;
-        }
-        for (request, turn) in self.requests.take_all() {
-            if let Some(to) = self.turns.control(&turn) {
-                let text = Some("nobody is there to answer".to_owned());
-                let answer = Answer { decision: Decision::Deny, text };
-                self.say(Saying { to, what: What::Answer { request, answer } });
-            }
-        }
-    }
-
     /// Ctrl-C: ends what runs, at once the second time; ends the conversation
     /// if nothing does.
     fn interrupt(&mut self) {
@@ -362,7 +289,7 @@ impl<'a> Talk<'a> {
         self.renderer.notice(text);
     }
 
-    fn aside(&mut self, aside: &Aside) {
+    pub(super) fn aside(&mut self, aside: &Aside) {
         if self.renderer.aside(aside).is_err() {
             self.break_off(Exit::Failed);
         }
