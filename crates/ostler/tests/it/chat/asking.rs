@@ -12,43 +12,83 @@ use crate::{
 
 const SESSION: &str = "01a1e1be-6077-79f0-90ef-121a325605d4";
 
-/// Writes a Codex that asks whether it may run a command, and ends its turn
-/// whatever the answer is, which it writes to the file `answer`.
+/// Returns what a server says about a turn.
+fn about(turn: &str, method: &str, more: &Value) -> Value {
+    let mut params = json!({ "threadId": SESSION, "turnId": turn });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({ "method": method, "params": params })
+}
+
+fn began(turn: &str) -> Value {
+    let turn = json!({ "id": turn, "items": [], "status": "inProgress" });
+    json!({ "method": "turn/started", "params": { "threadId": SESSION, "turn": turn } })
+}
+
+/// Returns what a server says when a turn answers and ends.
+fn answers(turn: &str, text: &str) -> [Value; 3] {
+    let item = json!({ "type": "agentMessage", "id": "m", "text": text });
+    let ended = json!({ "id": turn, "items": [], "status": "completed" });
+    [
+        about(turn, "item/agentMessage/delta", &json!({ "itemId": "m", "delta": text })),
+        about(turn, "item/completed", &json!({ "item": item })),
+        json!({ "method": "turn/completed", "params": { "threadId": SESSION, "turn": ended } }),
+    ]
+}
+
+/// Writes a Codex that asks for something in its first turn, writes the answer
+/// to the file `answer`, and ends the turn whatever that is.
+fn codex(place: &Place, asks: &Value, then: &[Value]) -> String {
+    let print = |value: &Value| json!({ "do": "json", "value": value });
+    let read = || json!({ "do": "read_line" });
+    let turn = json!({ "id": "one", "items": [], "status": "inProgress" });
+    let thread = json!({ "thread": { "id": SESSION }, "model": "m" });
+    let mut steps = vec![
+        read(),
+        print(&json!({ "id": 1, "result": {} })),
+        read(),
+        read(),
+        print(&json!({ "id": 2, "result": thread })),
+        read(),
+        print(&json!({ "id": 3, "result": { "turn": turn } })),
+        print(&began("one")),
+        print(asks),
+        json!({ "do": "read_line", "report": "answer" }),
+    ];
+    steps.extend(answers("one", "as you wish").iter().map(print));
+    steps.extend_from_slice(then);
+    steps.push(json!({ "do": "read_stdin" }));
+    place.script(&steps.into()).to_str().unwrap().to_owned()
+}
+
+/// Writes one that asks whether it may run a command.
 fn asking(place: &Place) -> String {
-    let about = |more: Value| {
-        let mut about = json!({ "threadId": SESSION, "turnId": "turn-1" });
-        about.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        about
-    };
-    let turn = |status: &str| json!({ "id": "turn-1", "items": [], "status": status });
-    let asks = json!({ "id": 0, "method": "item/commandExecution/requestApproval", "params":
-        about(json!({ "itemId": "call-1", "command": "rm -r everything", "cwd": "/" })) });
-    let says = json!({ "method": "item/agentMessage/delta",
-        "params": about(json!({ "itemId": "m", "delta": "as you wish" })) });
-    let said = json!({ "method": "item/completed", "params":
-        about(json!({ "item": { "type": "agentMessage", "id": "m", "text": "as you wish" } })) });
-    let ended = json!({ "method": "turn/completed",
-        "params": { "threadId": SESSION, "turn": turn("completed") } });
-    let started = json!({ "method": "turn/started",
-        "params": { "threadId": SESSION, "turn": turn("inProgress") } });
-    let thread = json!({ "id": 2, "result": { "thread": { "id": SESSION }, "model": "m" } });
-    let program = place.script(&json!([
-        { "do": "read_line" },
-        { "do": "json", "value": { "id": 1, "result": {} } },
-        { "do": "read_line" },
-        { "do": "read_line" },
-        { "do": "json", "value": thread },
-        { "do": "read_line" },
-        { "do": "json", "value": { "id": 3, "result": { "turn": turn("inProgress") } } },
-        { "do": "json", "value": started },
-        { "do": "json", "value": asks },
-        { "do": "read_line", "report": "answer" },
-        { "do": "json", "value": says },
-        { "do": "json", "value": said },
-        { "do": "json", "value": ended },
-        { "do": "read_stdin" },
-    ]));
-    program.to_str().unwrap().to_owned()
+    asking_then(place, &[])
+}
+
+/// Writes one that, once the file `go` is there, begins a turn of its own.
+fn going_on(place: &Place) -> String {
+    let print = |value: &Value| json!({ "do": "json", "value": value });
+    let mut then = vec![json!({ "do": "wait_for", "path": "go" }), print(&began("two"))];
+    then.extend(answers("two", "by the way").iter().map(print));
+    asking_then(place, &then)
+}
+
+fn asking_then(place: &Place, then: &[Value]) -> String {
+    let method = "item/commandExecution/requestApproval";
+    let what = json!({ "itemId": "call-1", "command": "rm -r everything", "cwd": "/" });
+    let mut asks = about("one", method, &what);
+    asks["id"] = 0.into();
+    codex(place, &asks, then)
+}
+
+/// Writes one that asks which colour it is to be.
+fn curious(place: &Place) -> String {
+    let choices = json!([{ "label": "red" }, { "label": "blue" }]);
+    let question = json!({ "id": "colour", "question": "Which colour?", "options": choices });
+    let what = json!({ "itemId": "call-1", "questions": [question] });
+    let mut asks = about("one", "item/tool/requestUserInput", &what);
+    asks["id"] = 0.into();
+    codex(place, &asks, &[])
 }
 
 /// Returns what the agent was told.
@@ -113,6 +153,61 @@ fn at_a_terminal_a_person_is_asked_in_place() {
             assert!(told(&place).contains(decision), "{command}: {}", told(&place));
         }
     }
+}
+
+#[test]
+fn a_question_is_answered_with_a_choice_or_a_text() {
+    for (reply, answer) in [("2", "blue"), ("rather green", "rather green")] {
+        let place = Place::new();
+        let line = format!("run --agent codex --permissions ask --bin {} hi", curious(&place));
+        let mut terminal = Terminal::start(&place, &line);
+        let shown = terminal.wait_for("your answer: ");
+        assert!(shown.contains("? Which colour?\r\n    1. red\r\n    2. blue\r\n"), "{shown:?}");
+        terminal.enter(reply);
+        terminal.wait_for("as you wish");
+        assert_eq!(terminal.end().0, Some(0));
+        assert!(told(&place).contains(answer), "{}", told(&place));
+    }
+}
+
+#[test]
+fn a_turn_that_nobody_asked_for_is_told_and_the_conversation_goes_on() {
+    let place = Place::new();
+    let program = going_on(&place);
+    let mut chat = start(&place, &["--agent", "codex", "--permissions", "ask", "--bin", &program]);
+    chat.prompt("hi");
+    let asked = chat.wait_for(|event| event["type"] == "permission");
+    chat.answer(&asked["request"], "deny");
+    let prompted = chat.finish();
+    super::go(&place);
+    let events = chat.finish();
+    assert_eq!(events.of_type("started").next().unwrap()["trigger"], "agent");
+    let (last, before) = (events.last(), prompted.last());
+    assert_eq!(last["response_text"], "by the way");
+    assert_eq!(last["session_id"], before["session_id"]);
+    assert_ne!(last["turn"], before["turn"]);
+    chat.end();
+}
+
+#[test]
+fn at_a_terminal_it_is_shown_above_the_line_that_is_being_edited() {
+    let place = Place::new();
+    let program = going_on(&place);
+    let line = format!("chat --agent codex --permissions ask --bin {program} hi");
+    let mut terminal = Terminal::start(&place, &line);
+    terminal.wait_for("[d]eny? ");
+    terminal.enter("d");
+    terminal.wait_for("as you wish");
+    terminal.wait_for("> ");
+    terminal.press("/he");
+    super::go(&place);
+    terminal.wait_for("by the way\r\n");
+    terminal.wait_for("> /he");
+    terminal.enter("lp");
+    terminal.wait_for("/agent NAME");
+    terminal.wait_for("> ");
+    terminal.press("\u{4}");
+    assert_eq!(terminal.end().0, Some(0));
 }
 
 #[test]
