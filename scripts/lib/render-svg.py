@@ -1,11 +1,14 @@
 """Renders a recording of a program that only prints as an animated SVG.
 
 Usage: render-svg.py OUT TIMING FOLDER, where OUT and TIMING were written by
-util-linux's script, and FOLDER is a temporary folder whose name is left out.
+util-linux's script, and FOLDER is a temporary folder whose name is left out,
+with the run folder that Ostler makes in it.
 Every piece of text appears when it was printed; at the end all of it is there.
 """
 
 import html
+import os
+import re
 import sys
 import unicodedata
 
@@ -27,15 +30,17 @@ def pieces(out, timing):
 
 
 def rows(out, timing, folder):
-    """Returns the screen as rows of (seconds, column, text)."""
-    screen, column, pending = [[]], 0, b""
+    """Returns the screen as rows of (seconds, column, text), and which go on with the one above."""
+    screen, wrapped, column, pending = [[]], set(), 0, b""
     for clock, chunk in pieces(out, timing):
         pending += chunk
         try:
             text, pending = pending.decode(), b""
         except UnicodeDecodeError:
             continue
-        text = text.replace("\r", "").replace("\t", "    ").replace(folder, "/tmp")
+        text = text.replace("\r", "").replace("\t", "    ")
+        # OpenCode names files of other folders from the root, but without its slash.
+        text = re.sub(rf"/?{re.escape(folder[1:])}/ostler-\d+/\w+", "/tmp/ostler", text)
         for number, part in enumerate(text.split("\n")):
             if number:
                 screen.append([])
@@ -44,6 +49,7 @@ def rows(out, timing, folder):
             while part:
                 room = COLUMNS - column
                 if room <= 0:
+                    wrapped.add(len(screen))
                     screen.append([])
                     column, room = 4, COLUMNS - 4
                 screen[-1].append((clock, column, part[:room]))
@@ -51,7 +57,16 @@ def rows(out, timing, folder):
                 part = part[room:]
     while screen and not screen[-1]:
         screen.pop()
-    return screen
+    shown = "".join(text for row in screen for _, _, text in row)
+    if os.path.basename(folder) in shown:
+        sys.exit(f"the recording shows {folder}")
+    return screen, wrapped
+
+
+def words(column, text):
+    """Yields (column, words) without blanks around them, which viewers may drop."""
+    for found in re.finditer(r"\S+(?: \S+)*", text):
+        yield column + found.start(), found.group()
 
 
 def colour(row):
@@ -65,30 +80,31 @@ def colour(row):
 
 
 def main():
-    screen = rows(*sys.argv[1:4])
+    screen, wrapped = rows(*sys.argv[1:4])
     width = COLUMNS * CHAR + 2 * PAD
     height = (len(screen) + 1) * LINE + 2 * PAD
     print(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
-        f'viewBox="0 0 {width:.0f} {height}" xml:space="preserve" role="img" aria-label="A recording of ostler demo">'
+        f'viewBox="0 0 {width:.0f} {height}" role="img" aria-label="A recording of ostler demo">'
     )
     print(
-        "<style>text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;"
-        "white-space:pre}.p{animation:s .01s both}@keyframes s{from{opacity:0}to{opacity:1}}"
+        "<style>text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
+        ".p{animation:s .01s both}@keyframes s{from{opacity:0}to{opacity:1}}"
         "@media(prefers-reduced-motion:reduce){.p{animation:none}}</style>"
     )
     print('<rect width="100%" height="100%" rx="8" fill="#0d1117"/>')
     print(f'<text x="{PAD}" y="{PAD + LINE - 5}" fill="#7ee787">$ ostler demo</text>')
+    fill = ""
     for number, row in enumerate(screen):
+        fill = fill if number in wrapped else colour(row)
         y = PAD + (number + 2) * LINE - 5
-        for clock, column, text in row:
-            if not text.strip():
-                continue
-            x = PAD + column * CHAR
-            print(
-                f'<text class="p" style="animation-delay:{clock:.2f}s" x="{x:.1f}" y="{y}" '
-                f'textLength="{len(text) * CHAR:.1f}" fill="{colour(row)}">{html.escape(text)}</text>'
-            )
+        for clock, start, text in row:
+            for column, part in words(start, text):
+                x = PAD + column * CHAR
+                print(
+                    f'<text class="p" style="animation-delay:{clock:.2f}s" x="{x:.1f}" y="{y}" '
+                    f'textLength="{len(part) * CHAR:.1f}" fill="{fill}">{html.escape(part)}</text>'
+                )
     print("</svg>")
 
 

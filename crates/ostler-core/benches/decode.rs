@@ -16,14 +16,16 @@ fn main() {
     divan::main();
 }
 
-/// The recordings with most lines of each agent.
+/// Of each agent, recordings with many lines and with long ones.
 const RECORDINGS: &[(&str, &str)] = &[
     ("claude", "claude/2.1.325/cut-streamjson-partial.stdout"),
     ("claude", "claude/2.1.325/multi-streamjson.stdout"),
     ("claude", "claude/2.1.325/bigout-streamjson.stdout"),
-    ("codex", "codex/0.166.0/multi-json.stdout"),
-    ("codex", "codex/0.166.0/plan-json.stdout"),
+    ("codex", "codex/0.166.0/loop-json.stdout"),
+    ("codex", "codex/0.166.0/big-answer-json.stdout"),
     ("gemini", "gemini/0.61.0/h-sigterm-parent.stdout"),
+    ("gemini", "gemini/0.61.0/m-plan-left-by-the-model.stdout"),
+    ("opencode", "opencode/1.18.33/l-loop.stdout"),
     ("opencode", "opencode/1.18.33/x-bigout-json.stdout"),
     ("pi", "pi/1.5.0/flag-loopN20.stdout"),
 ];

@@ -129,7 +129,10 @@ impl CliAgent {
     pub fn plan(&self, request: &TurnRequest) -> Result<Plan, StartError> {
         let run_dir = self.example_run_dir();
         let ready = self.prepare(request.clone())?;
-        let line = ready.line(&run_dir)?;
+        let line = match (ready.request.mode, self.spec.warm) {
+            (Mode::Warm, Some(warm)) => ready.warm_line(warm, &run_dir)?,
+            (Mode::Warm, None) | (Mode::OneShot, _) => ready.line(&run_dir)?,
+        };
         let environment = ready.environment(&line, &run_dir, "trn_…");
         Ok(Plan { program: ready.program_of(&line), line, environment })
     }

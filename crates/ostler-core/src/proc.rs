@@ -44,6 +44,7 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf},
+    net::unix::pipe,
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
     time::{Instant, sleep_until},
 };
@@ -237,7 +238,7 @@ impl Proc {
     }
 
     /// Writes some of what is queued and reads nothing, for whoever does not
-    /// want to hear more now. Waits forever when nothing is queued. Cancel-safe.
+    /// want to hear more now. Cancel-safe.
     pub async fn flush(&mut self) {
         let written = Feed::write(&mut self.stdin).await;
         self.stdin_lost = self.stdin_lost.take().or(written.err());
@@ -419,7 +420,7 @@ impl<R: AsyncRead + Unpin> Output<R> {
 
 /// What is still to be written to the process.
 struct Feed {
-    pipe: ChildStdin,
+    pipe: pipe::Sender,
     bytes: Vec<u8>,
     n_written: usize,
     then: Then,
@@ -444,19 +445,37 @@ impl Feed {
             Stdin::Open => (Vec::new(), Then::Wait),
         };
         let is_done = bytes.is_empty() && then == Then::Close;
-        pipe.filter(|_| !is_done).map(|pipe| Self { pipe, bytes, n_written: 0, then })
+        let pipe = pipe.filter(|_| !is_done)?.into_owned_fd().ok()?;
+        // A pipe that is no pipe cannot be: it was made for this child.
+        let pipe = pipe::Sender::from_owned_fd(pipe).ok()?;
+        Some(Self { pipe, bytes, n_written: 0, then })
+    }
+
+    /// Waits until nobody can read the other end any more. Cancel-safe.
+    #[cfg(target_os = "linux")]
+    async fn closed(pipe: &pipe::Sender) {
+        // The answer is the same whether it comes as readiness or as an error.
+        pipe.ready(tokio::io::Interest::ERROR).await.ok();
+    }
+
+    /// Elsewhere the next write tells.
+    #[cfg(not(target_os = "linux"))]
+    async fn closed(_: &pipe::Sender) {
+        future::pending().await
     }
 
     /// Writes some bytes, and closes the pipe after the last, if it is to be
-    /// closed. With nothing to do it waits forever. Cancel-safe, for a single
-    /// write is.
+    /// closed. With nothing to do it waits until the other end is closed.
+    /// Cancel-safe, for a single write is.
     async fn write(feed: &mut Option<Self>) -> Result<(), Lost> {
         let Some(open) = feed else {
             return future::pending().await;
         };
         let rest = open.bytes.get(open.n_written..).unwrap_or_default();
         if rest.is_empty() && open.then == Then::Wait {
-            return future::pending().await;
+            Self::closed(&open.pipe).await;
+            *feed = None;
+            return Err(Lost);
         }
         if !rest.is_empty() {
             match open.pipe.write(rest).await {

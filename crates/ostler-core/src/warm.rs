@@ -9,12 +9,13 @@ pub(crate) mod pool;
 mod seed;
 mod worker;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
 };
+use uuid::Uuid;
 
 use self::{
     live::{Done, NewTurn, Way},
@@ -23,7 +24,7 @@ use self::{
     worker::{Command, UnaskedHook},
 };
 use crate::{
-    agent::{TurnKey, WarmSpec},
+    agent::{CommandLine, LaunchError, TurnKey, WarmSpec},
     driver::Limits,
     event::{EventBody, Status, Trigger, TurnId},
     failure::{Failure, FailureKind},
@@ -56,6 +57,16 @@ impl Prepared {
             turn.outbox.push(None, EventBody::Status(Status::Warning { text }));
         }
         Err(Reason::Failed(Failure::new(FailureKind::Crashed, last)))
+    }
+
+    /// Makes the command line of a process that would be started for this turn.
+    pub(crate) fn warm_line(
+        &self,
+        warm: &WarmSpec,
+        run_dir: &Path,
+    ) -> Result<CommandLine, LaunchError> {
+        let new_id = Uuid::new_v4().to_string();
+        seed::line(self, warm, &self.request.open, &new_id, run_dir)
     }
 
     /// Makes a kept process give up the session that this turn is going to use.

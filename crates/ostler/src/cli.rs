@@ -1,20 +1,29 @@
 //! The command line: one file a command.
 
 mod agents;
+mod asking;
+mod chat;
 mod demo;
 mod doctor;
 mod plan;
 mod prompt;
 mod rehearsal;
 mod render;
+mod requests;
 mod run;
+mod signals;
 mod sim;
+mod turn_args;
+mod typed;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
 use crate::{config::Settings, ui::Ui};
+
+/// How long what runs may take to end when a command is done.
+const CLEAN_UP: Duration = Duration::from_secs(5);
 
 /// Coding agents behind one interface.
 #[derive(Debug, Parser)]
@@ -28,6 +37,8 @@ struct Cli {
 enum Command {
     /// Run one prompt and print the answer
     Run(Box<run::RunArgs>),
+    /// Hold a conversation: one agent, kept running between prompts
+    Chat(Box<chat::ChatArgs>),
     /// List the agents: installed or not, version, abilities
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
@@ -89,6 +100,7 @@ pub(crate) fn main() -> ExitCode {
     let exit = runtime.block_on(async {
         match cli.command {
             Command::Run(args) => run::run(*args, settings, &mut ui).await,
+            Command::Chat(args) => chat::run(*args, settings, &mut ui).await,
             Command::Agents(args) => agents::run(args, settings, &mut ui).await,
             Command::Doctor(args) => doctor::run(args, settings, &mut ui).await,
             Command::Demo(args) => demo::run(args, settings, &mut ui).await,

@@ -2,7 +2,8 @@
 //!
 //! What it can do, where it lies, which variables are its own and how it is
 //! stopped. How it is started is in `launch` and `prompt`, how it is read in
-//! `dialect`; its sharp edges have a test each.
+//! `dialect` and `turn`, how it is kept between turns in `warm`; its sharp edges
+//! have a test each.
 
 mod blocks;
 mod dialect;
@@ -14,8 +15,12 @@ mod message;
 mod notice;
 mod outcome;
 mod prompt;
+mod reach;
+mod session;
 mod text;
 mod tool;
+mod turn;
+mod warm;
 
 #[cfg(test)]
 mod tests;
@@ -36,8 +41,8 @@ pub static SPEC: AgentSpec = AgentSpec {
         supports_model_selection: true,
         supports_tool_control: true,
         supports_streaming: true,
-        supports_approvals: false,
-        supports_warm: false,
+        supports_approvals: true,
+        supports_warm: true,
         supports_max_turns: true,
         supports_system_prompt: true,
         supported_models: &[
@@ -68,7 +73,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     check_session: request::check_session,
     launch: launch::launch,
     dialect: dialect::dialect,
-    warm: None,
+    warm: Some(&warm::WARM),
 };
 
 /// The program itself is in a package of its own beside the launcher's, or

@@ -2,6 +2,8 @@
 //!
 //! How an agent's output becomes an answer or a failure is for the agent to say.
 
+use std::path::PathBuf;
+
 use serde_json::{Map, Value};
 
 use super::{Action, TurnEnd, TurnKey};
@@ -22,6 +24,8 @@ pub(crate) struct LastWord {
     pub(crate) usage: Usage,
     /// What the session used in all, where the agent counts that way.
     pub(crate) totals: Option<Totals>,
+    /// The file in which the agent keeps the session, where it tells.
+    pub(crate) file: Option<PathBuf>,
     /// Everything else the agent told about itself.
     pub(crate) meta: Map<String, Value>,
     is_said: bool,
@@ -35,6 +39,7 @@ impl LastWord {
             model,
             usage: Usage::default(),
             totals: None,
+            file: None,
             meta: Map::new(),
             is_said: false,
         }
@@ -79,7 +84,7 @@ impl LastWord {
             model: self.model.take(),
             stop_reason: Some(reason),
             meta: std::mem::take(&mut self.meta),
-            file: None,
+            file: self.file.take(),
         };
         out.push(Action::EndTurn { turn: self.turn, end: Box::new(end) });
     }

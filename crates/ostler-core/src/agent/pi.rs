@@ -1,8 +1,9 @@
-//! Pi, driven one turn at a time through `pi -p --mode json`.
+//! Pi, driven one turn at a time through `pi -p --mode json`, or kept running as
+//! `pi --mode rpc`.
 //!
 //! Facts only. How a command line is made is in `launch`, how the output is
-//! read in `dialect` (JSON lines) and `plain` (text); its sharp edges have a
-//! test each.
+//! read in `dialect` (JSON lines) and `plain` (text), how a process is kept in
+//! `warm`; its sharp edges have a test each.
 
 mod blocks;
 mod dialect;
@@ -12,9 +13,13 @@ mod launch;
 mod message;
 mod notice;
 mod plain;
+mod reader;
+mod session;
 mod stream;
 mod tool;
 mod turn;
+mod version;
+mod warm;
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +43,7 @@ pub static SPEC: AgentSpec = AgentSpec {
         supports_streaming: true,
         // It has no permissions to ask for: every tool it is given, it runs.
         supports_approvals: false,
-        supports_warm: false,
+        supports_warm: true,
         // The CLI cannot count; the dialect does.
         supports_max_turns: true,
         supports_system_prompt: true,
@@ -62,7 +67,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     check_session,
     launch: launch::launch,
     dialect: dialect::dialect,
-    warm: None,
+    warm: Some(&warm::WARM),
 };
 
 /// The variables that the CLI's own help names. Long-lived cloud keys

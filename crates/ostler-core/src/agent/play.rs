@@ -35,7 +35,7 @@ impl Recording {
 fn parse_exit(text: &str, stderr: String) -> Exit {
     let last = text.lines().last().unwrap_or("0");
     let by_signal = last.strip_prefix("signal ").and_then(|number| number.parse().ok());
-    let timed_out = last == "timeout" || last.ends_with("-killed");
+    let timed_out = last.eq_ignore_ascii_case("timeout") || last.ends_with("-killed");
     if let Some(signal) = by_signal.or(timed_out.then_some(libc::SIGKILL)) {
         return Exit { code: None, signal: Some(signal), stderr };
     }

@@ -40,7 +40,7 @@ impl fmt::Debug for WarmSpec {
 /// Two sessions may share a process, one after the other or at once, exactly
 /// if their command lines for a new session of the same id are equal. So what
 /// can be changed in a running process must not be in the line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct WarmLaunch<'a> {
     /// How to run it.
     pub options: &'a Options,
@@ -55,6 +55,13 @@ pub struct WarmLaunch<'a> {
     pub variables: &'a [(OsString, OsString)],
     /// A private folder for the process: its TMPDIR, short, removed afterwards.
     pub run_dir: &'a Path,
+}
+
+impl fmt::Debug for WarmLaunch<'_> {
+    /// Leaves the variables out: there are secrets in them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WarmLaunch").field("new_id", &self.new_id).finish_non_exhaustive()
+    }
 }
 
 impl<'a> WarmLaunch<'a> {

@@ -33,11 +33,6 @@ use crate::{
     verdict::Reason,
 };
 
-/// How often the parked processes are looked at.
-const ROUND: Duration = Duration::from_secs(5);
-/// How often their memory is added up.
-const ROUNDS_PER_COUNT: u32 = 6;
-
 /// What parked processes may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolLimits {
@@ -50,6 +45,8 @@ pub struct PoolLimits {
     /// How many fresh ones are kept ready for further sessions of a kind that
     /// was asked for, where one process holds one session.
     pub spares: usize,
+    /// How often all this is looked at.
+    pub round: Duration,
 }
 
 impl Default for PoolLimits {
@@ -59,6 +56,7 @@ impl Default for PoolLimits {
             parked: 16,
             memory: 4 * 1024 * 1024 * 1024,
             spares: 0,
+            round: Duration::from_secs(10),
         }
     }
 }
@@ -247,8 +245,7 @@ impl Keeper {
         mut calls: mpsc::Receiver<Call>,
         mut news: mpsc::UnboundedReceiver<News>,
     ) {
-        let mut round = 0_u32;
-        let mut next_round = Instant::now() + ROUND;
+        let mut next_round = Instant::now() + self.limits.round;
         loop {
             let closing = self.shutdown.is_cancelled();
             if closing && self.members.is_empty() {
@@ -262,12 +259,9 @@ impl Keeper {
                 Some(news) = news.recv() => self.heard(news),
                 Some(call) = calls.recv(), if !closing => self.called(call),
                 () = sleep_until(next_round) => {
-                    next_round = Instant::now() + ROUND;
-                    round = round.wrapping_add(1);
                     self.make_room();
-                    if round.is_multiple_of(ROUNDS_PER_COUNT) {
-                        self.save_memory();
-                    }
+                    self.save_memory();
+                    next_round = Instant::now() + self.limits.round;
                 }
             }
             if closing {

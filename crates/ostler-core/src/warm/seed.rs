@@ -16,7 +16,7 @@ use super::{
     worker::{Command, Parts, Worker},
 };
 use crate::{
-    agent::{AgentSpec, CommandLine, Stdin, WarmLaunch, WarmSpec},
+    agent::{AgentSpec, CommandLine, LaunchError, Stdin, WarmLaunch, WarmSpec},
     failure::chain,
     prepared::{Prepared, not_started},
     proc::{self, Spawn},
@@ -84,7 +84,7 @@ impl Seed {
     pub(crate) fn new(prepared: &Prepared, warm: &'static WarmSpec) -> Result<Self, Reason> {
         let folder = Path::new(NO_FOLDER);
         let nil = Uuid::nil().to_string();
-        let line = line(prepared, warm, &Open::New, &nil, folder)?;
+        let line = line(prepared, warm, &Open::New, &nil, folder).map_err(unusable)?;
         let stamp = Stamp::of(&prepared.program).map_err(|error| {
             not_started(format!("cannot read {}: {error}", prepared.program.display()))
         })?;
@@ -119,7 +119,7 @@ impl Seed {
             not_started(format!("could not make a folder for the agent in {root}: {error}"))
         })?;
         let new_id = Uuid::new_v4().to_string();
-        let line = line(prepared, warm, open, &new_id, run_dir.path())?;
+        let line = line(prepared, warm, open, &new_id, run_dir.path()).map_err(unusable)?;
         prepared.write_files(&line).map_err(not_started)?;
         let mark = format!("wrm_{}", Uuid::now_v7().simple());
         let environment = prepared.environment(&line, run_dir.path(), &mark);
@@ -167,21 +167,25 @@ impl Seed {
     }
 }
 
-fn line(
+/// Makes the command line of a process.
+pub(super) fn line(
     prepared: &Prepared,
     warm: &WarmSpec,
     open: &Open,
     new_id: &str,
     run_dir: &Path,
-) -> Result<CommandLine, Reason> {
+) -> Result<CommandLine, LaunchError> {
     let variables = prepared.environment(&CommandLine::default(), run_dir, "");
-    let launch = WarmLaunch {
+    (warm.launch)(&WarmLaunch {
         options: &prepared.request.options,
         open,
         new_id,
         version: prepared.version.as_deref(),
         variables: &variables,
         run_dir,
-    };
-    (warm.launch)(&launch).map_err(|error| not_started(error.to_string()))
+    })
+}
+
+fn unusable(error: LaunchError) -> Reason {
+    not_started(error.to_string())
 }

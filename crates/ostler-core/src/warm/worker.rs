@@ -7,6 +7,9 @@
 //! turn's end is not the process's: the process goes on until it is told to
 //! stop, becomes unusable or dies, and its end ends every turn in it.
 
+mod clock;
+mod turns;
+
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     future::poll_fn,
@@ -24,26 +27,23 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    live::{Done, Ended, LiveTurn, NewTurn, Phase, Way},
+    live::{Done, LiveTurn, NewTurn, Phase, Way},
     pool::{MemberId, News},
 };
 use crate::{
     agent::{Action, Dialect, Exit, Input, Order, SessionKey, StopStep, TurnEnd, TurnKey},
-    driver::{
-        stopper::{Progress, Stopper},
-        timers::Timers,
-    },
-    event::{EventBody, Status},
-    failure::{Failure, FailureKind},
+    driver::{stopper::Stopper, timers::Timers},
+    event::EventBody,
+    failure::Failure,
     lock::SessionLock,
     memo::MemoStore,
-    permission::{Allowed, Answer, DecidedBy, Decision, Permission, Ruling},
+    permission::{Allowed, DecidedBy, Decision},
     proc::{Proc, ProcEvent},
     request::{Open, Options},
     run_dir::RunDir,
     transcript::{Said as Line, Transcript},
-    turn::{Said, Say, SayError},
-    verdict::{Evidence, Reason},
+    turn::Say,
+    verdict::Reason,
 };
 
 /// How long a process may take until it accepts sessions.
@@ -95,6 +95,10 @@ pub(crate) struct Worker {
     stopper: Stopper,
     timers: Timers,
     actions: Vec<Action>,
+    /// Actions are being carried out.
+    is_stepping: bool,
+    /// Sessions that can begin a turn once that is done.
+    next_up: Vec<SessionKey>,
     ready: bool,
     /// No new turn begins here.
     retired: bool,
@@ -122,6 +126,8 @@ impl Worker {
             parts,
             timers: Timers::default(),
             actions: Vec::new(),
+            is_stepping: false,
+            next_up: Vec::new(),
             ready: false,
             retired: false,
             start_limit: Instant::now() + START_LIMIT,
@@ -191,52 +197,6 @@ impl Worker {
         }
     }
 
-    fn prompt(&mut self, new: NewTurn) {
-        let NewTurn { key, session, prompt, options, opening, way, unasked } = new;
-        let phase = Phase::Waiting { prompt, options: Box::new(options), opening };
-        let mut turn = LiveTurn::new(session, phase, way);
-        let Some(entry) = self.sessions.get_mut(&session) else {
-            return not_begun(turn, "its session was closed");
-        };
-        entry.unasked = Some(unasked);
-        if entry.active.is_some() {
-            let text = "another turn of this session is running; waiting for its end".to_owned();
-            turn.status(Status::Queued { text });
-        }
-        entry.queue.push_back(key);
-        self.turns.insert(key.0, turn);
-        self.begin_next(session);
-    }
-
-    /// Begins the next turn of a session, if it can take one.
-    fn begin_next(&mut self, session: SessionKey) {
-        if !self.ready || self.stopper.is_going() {
-            return;
-        }
-        let Some(entry) = self.sessions.get_mut(&session) else { return };
-        if entry.active.is_some() || entry.pending.is_some() {
-            return;
-        }
-        let Some(key) = entry.queue.pop_front() else { return };
-        entry.active = Some(key);
-        let id = entry.id.clone();
-        let Some(turn) = self.turns.get_mut(&key.0) else { return };
-        let Phase::Waiting { prompt, options, opening } =
-            mem::replace(&mut turn.phase, Phase::Running)
-        else {
-            return;
-        };
-        turn.heard_at = Instant::now();
-        for event in opening {
-            turn.way.outbox.push(None, event);
-        }
-        if let Some(id) = id {
-            turn.tell_session(&id);
-        }
-        let order = Order::Prompt { session, turn: key, prompt: &prompt, options: &options };
-        self.step(Input::Order(order));
-    }
-
     fn took(&mut self, event: ProcEvent) {
         match event {
             ProcEvent::Line { from, bytes, cut } => {
@@ -272,10 +232,17 @@ impl Worker {
     fn step(&mut self, input: Input<'_>) {
         let mut actions = mem::take(&mut self.actions);
         self.parts.dialect.step(Timestamp::now(), input, &mut actions);
+        let is_nested = mem::replace(&mut self.is_stepping, true);
         for action in actions.drain(..) {
             self.act(action);
         }
         self.actions = actions;
+        self.is_stepping = is_nested;
+        if !is_nested {
+            for session in mem::take(&mut self.next_up) {
+                self.begin_next(session);
+            }
+        }
     }
 
     fn act(&mut self, action: Action) {
@@ -341,159 +308,6 @@ impl Worker {
         }
     }
 
-    fn unasked(&mut self, session: SessionKey, key: TurnKey) {
-        let Some(entry) = self.sessions.get_mut(&session) else { return };
-        let Some(hook) = &entry.unasked else { return };
-        let (way, opening) = hook(key);
-        let mut turn = LiveTurn::new(session, Phase::Running, way);
-        for event in opening {
-            turn.way.outbox.push(None, event);
-        }
-        if let Some(id) = &entry.id {
-            turn.tell_session(id);
-        }
-        // A prompt that comes meanwhile waits, so that the agent does not fold it in.
-        entry.active.get_or_insert(key);
-        self.turns.insert(key.0, turn);
-    }
-
-    fn emit(&mut self, key: TurnKey, parent: Option<String>, event: EventBody) {
-        // What comes for a turn that has ended is nobody's.
-        let Some(turn) = self.turns.get_mut(&key.0) else { return };
-        turn.heard_at = Instant::now();
-        turn.way.outbox.push(parent, event);
-        if self.parts.is_shared && turn.way.outbox.is_overfull() && turn.reason.is_none() {
-            let text = "the reader of this turn is too slow; its events were given up";
-            self.give_up(key, Reason::Failed(Failure::new(FailureKind::Internal, text)));
-        }
-    }
-
-    fn ask(&mut self, key: TurnKey, permission: Permission) {
-        let allow = Ruling::Allow { text: None };
-        let deny = |why: &str| Ruling::Deny { why: why.to_owned() };
-        let request = permission.request.clone();
-        let Some(turn) = self.turns.get_mut(&key.0) else {
-            return self.rule(key, &request, &deny("the turn is over"));
-        };
-        let session = self.sessions.get(&turn.session);
-        if turn.reason.is_some() {
-            turn.resolved(&request, Decision::Deny, DecidedBy::Cancel);
-            return self.rule(key, &request, &deny("the turn is being cancelled"));
-        }
-        if session.is_some_and(|session| session.allowed.covers(&permission)) {
-            turn.resolved(&request, Decision::Allow, DecidedBy::Session);
-            return self.rule(key, &request, &allow);
-        }
-        turn.ask(permission);
-    }
-
-    fn rule(&mut self, turn: TurnKey, request: &str, ruling: &Ruling) {
-        self.step(Input::Order(Order::Answer { turn, request, ruling }));
-    }
-
-    fn say(&mut self, key: TurnKey, said: Said) -> Result<(), SayError> {
-        let turn = self.turns.get_mut(&key.0).ok_or(SayError::Over)?;
-        match said {
-            Said::Answer { request, answer } => {
-                let permission = turn
-                    .resolve(&request, answer.decision, DecidedBy::User)
-                    .ok_or(SayError::NotAsked)?;
-                let session = turn.session;
-                if let (Decision::AllowAlways, Some(session)) =
-                    (answer.decision, self.sessions.get_mut(&session))
-                {
-                    session.allowed.remember(&permission);
-                }
-                self.rule(key, &request, &answer.ruling());
-                Ok(())
-            }
-            Said::Steer { .. } if !self.parts.can_steer => Err(SayError::NotSteerable),
-            Said::Steer { text } => match turn.phase {
-                Phase::Running => {
-                    self.step(Input::Order(Order::Steer { turn: key, text: &text }));
-                    Ok(())
-                }
-                Phase::Waiting { .. } | Phase::GivenUp(_) => Err(SayError::Over),
-            },
-        }
-    }
-
-    /// Ends a turn for a reason of the driver's, which wins.
-    fn give_up(&mut self, key: TurnKey, reason: Reason) {
-        let Some(turn) = self.turns.get_mut(&key.0) else { return };
-        match turn.phase {
-            Phase::GivenUp(_) => return,
-            Phase::Waiting { .. } => {
-                turn.reason = Some(reason);
-                return self.finish(key, None);
-            }
-            Phase::Running => {}
-        }
-        turn.reason = Some(reason);
-        turn.way.outbox.limit();
-        turn.phase = Phase::GivenUp(Instant::now() + GRACE_AFTER_CANCEL);
-        for request in turn.requests() {
-            self.deny(key, &request, DecidedBy::Cancel, "the turn is being cancelled");
-        }
-        self.step(Input::Cancel { turn: key });
-    }
-
-    fn deny(&mut self, key: TurnKey, request: &str, by: DecidedBy, why: &str) {
-        let Some(turn) = self.turns.get_mut(&key.0) else { return };
-        if turn.resolve(request, Decision::Deny, by).is_some() {
-            let text = Some(why.to_owned());
-            let answer = Answer { decision: Decision::Deny, text };
-            self.rule(key, request, &answer.ruling());
-        }
-    }
-
-    fn kill(&mut self, key: TurnKey) {
-        let Some(turn) = self.turns.get_mut(&key.0) else { return };
-        turn.reason.get_or_insert(Reason::Cancelled);
-        if self.parts.is_shared {
-            self.abandon(key);
-        } else {
-            self.retired = true;
-            self.stopper.kill(&mut self.parts.proc);
-        }
-    }
-
-    /// Ends a turn that the agent does not end. Its session cannot be used any
-    /// more, and neither can the process, once the others are done with it.
-    fn abandon(&mut self, key: TurnKey) {
-        let session = self.turns.get(&key.0).map(|turn| turn.session);
-        self.finish(key, None);
-        if let Some(session) = session {
-            self.close(session);
-        }
-        self.retire();
-    }
-
-    /// Ends a turn and hands it back.
-    fn finish(&mut self, key: TurnKey, end: Option<TurnEnd>) {
-        let Some(mut turn) = self.turns.remove(&key.0) else { return };
-        let by = if turn.reason.is_some() { DecidedBy::Cancel } else { DecidedBy::Agent };
-        for request in turn.requests() {
-            turn.resolve(&request, Decision::Deny, by);
-        }
-        let session = turn.session;
-        let entry = self.sessions.get_mut(&session);
-        let session_id = entry.as_ref().and_then(|entry| entry.id.clone());
-        let exit = self.exit.clone();
-        let evidence = Evidence { end, exit, reason: turn.reason, stopped_after_end: false };
-        let ended = Ended { outbox: turn.way.outbox, evidence, session_id };
-        // A turn whose task is gone has nobody who could be told.
-        turn.way.done.send(Done::Ended(Box::new(ended))).ok();
-        if let Some(entry) = entry {
-            entry.queue.retain(|queued| *queued != key);
-            if entry.active == Some(key) {
-                entry.active = None;
-            }
-        }
-        self.begin_next(session);
-        self.stop_if_idle();
-    }
-
     fn close(&mut self, session: SessionKey) {
         let Some(entry) = self.sessions.get(&session) else { return };
         if entry.active.is_some() || !entry.queue.is_empty() {
@@ -526,90 +340,6 @@ impl Worker {
     fn stop_hard(&mut self) {
         self.retired = true;
         self.stopper.begin_with_signals(&mut self.parts.proc);
-    }
-
-    fn active_turn(&mut self, session: SessionKey) -> Option<&mut LiveTurn> {
-        let key = self.sessions.get(&session)?.active?;
-        self.turns.get_mut(&key.0)
-    }
-
-    fn heard_at(&self) -> Option<Instant> {
-        // What one session's turn prints says nothing about another's.
-        (!self.parts.is_shared).then(|| self.parts.proc.last_byte_at())
-    }
-
-    /// Returns the next moment at which something is due.
-    fn alarm(&self) -> Instant {
-        let heard_at = self.heard_at();
-        let turns = self.turns.values().map(|turn| turn.due(heard_at));
-        let start = (!self.ready).then_some(self.start_limit);
-        let own =
-            [self.stopper.due(), self.timers.due(), start.filter(|_| !self.stopper.is_going())];
-        let far_away = Instant::now() + FAR_AWAY;
-        turns.chain(own.into_iter().flatten()).min().unwrap_or(far_away)
-    }
-
-    fn rang(&mut self) {
-        let now = Instant::now();
-        while let Some(timer) = self.timers.take(now) {
-            self.step(Input::Timer(timer));
-        }
-        if !self.ready && !self.stopper.is_going() && now >= self.start_limit {
-            let text = format!("the agent was not ready within {START_LIMIT:?}");
-            let failure = Failure::new(FailureKind::SpawnFailed, text);
-            let waiting: Vec<u32> = self.turns.keys().copied().collect();
-            for key in waiting {
-                self.give_up(TurnKey(key), Reason::Failed(failure.clone()));
-            }
-            self.stop_hard();
-        }
-        let heard_at = self.heard_at();
-        let due: Vec<u32> = self
-            .turns
-            .iter()
-            .filter(|(_, turn)| turn.due(heard_at) <= now)
-            .map(|(key, _)| *key)
-            .collect();
-        for key in due {
-            self.turn_rang(TurnKey(key), now);
-        }
-        if self.stopper.due().is_some_and(|at| at <= now)
-            && self.stopper.advance(&mut self.parts.proc) == Progress::Lost
-        {
-            let exit = Exit { code: None, signal: Some(libc::SIGKILL), stderr: String::new() };
-            self.ended(exit);
-        }
-    }
-
-    fn turn_rang(&mut self, key: TurnKey, now: Instant) {
-        let Some(turn) = self.turns.get(&key.0) else { return };
-        let limits = turn.way.limits;
-        match &turn.phase {
-            Phase::Waiting { .. } => {
-                let text = format!("the session was in use for {:?}", limits.timeout);
-                let failure = Failure::new(FailureKind::SessionBusy, text);
-                self.give_up(key, Reason::Failed(failure));
-            }
-            Phase::Running => match turn.expired(now).filter(|_| now < limits.deadline) {
-                Some(request) => {
-                    let why = format!("nobody answered within {:?}", turn.way.ask_timeout);
-                    self.deny(key, &request, DecidedBy::Timeout, &why);
-                }
-                None => self.give_up(key, Reason::TimedOut(limits.exceeded(now))),
-            },
-            Phase::GivenUp(_) if self.parts.is_shared => self.abandon(key),
-            Phase::GivenUp(_) => {
-                self.postpone(key);
-                self.stop_hard();
-            }
-        }
-    }
-
-    /// The process is being stopped; its end will end the turn.
-    fn postpone(&mut self, key: TurnKey) {
-        if let Some(turn) = self.turns.get_mut(&key.0) {
-            turn.phase = Phase::GivenUp(Instant::now() + FAR_AWAY);
-        }
     }
 
     fn write_down(&mut self, said: Line, bytes: &[u8]) {

@@ -119,6 +119,12 @@ pub static BEHAVIOURS: &[Behaviour] = &[
         plan: plan::run,
     },
     Behaviour {
+        word: "ask",
+        argument: "=<command to the end of the line>",
+        about: "runs that command and asks for more than the CLI's sandbox allows",
+        plan: plan::ask,
+    },
+    Behaviour {
         word: "sleep-tool",
         argument: "=<seconds, 30>",
         about: "a tool that runs that long",

@@ -13,8 +13,13 @@ use super::reply::{ToolCall, ToolInput};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Task<'a> {
     Shell(&'a str),
+    /// A command that needs more than a sandbox allows.
+    Escalated(&'a str),
     Read(&'a str),
-    Write { path: &'a str, content: &'a str },
+    Write {
+        path: &'a str,
+        content: &'a str,
+    },
 }
 
 /// Returns the call that does `task` with the tools on offer, if one can.
@@ -23,6 +28,18 @@ pub(crate) fn call(offered: &[Tool], task: Task<'_>) -> Option<ToolCall> {
         Task::Shell(command) => {
             let shell = SHELLS.iter().find(|shell| is_offered(offered, shell.tool, shell.takes))?;
             Some(ToolCall { name: shell.tool.to_owned(), input: (shell.input)(command) })
+        }
+        Task::Escalated(command) => {
+            let mut shell = call(offered, Task::Shell(command))?;
+            // Only Codex has a word for it; elsewhere whoever is asked decides anyway.
+            if let ToolInput::Json(Value::Object(fields)) = &mut shell.input
+                && is_offered(offered, &shell.name, "sandbox_permissions")
+            {
+                fields.insert("sandbox_permissions".to_owned(), json!("require_escalated"));
+                fields
+                    .insert("justification".to_owned(), json!("It writes outside the workspace."));
+            }
+            Some(shell)
         }
         Task::Read(path) => {
             let reader = READERS.iter().find(|(tool, takes)| is_offered(offered, tool, takes));

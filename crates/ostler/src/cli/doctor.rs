@@ -39,7 +39,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     live: bool,
     /// How long each of these turns may take
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = super::run::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = super::turn_args::duration)]
     timeout: Duration,
     /// What to print
     #[arg(long, value_enum, default_value = "text")]

@@ -9,7 +9,7 @@ use ostler_core::{
 };
 use serde_json::{Value, json};
 
-use super::{Exit, run::OutputArg};
+use super::{Exit, turn_args::OutputArg};
 use crate::ui::Ui;
 
 /// Prints the plan for a request.

@@ -4,14 +4,15 @@
 use std::io;
 
 use ostler_core::{
-    event::{Event, EventBody, Mode, Status, StopReason, TurnId, TurnReport, Usage},
+    event::{Event, EventBody, Mode, Status, StopReason, Trigger, TurnId, TurnReport, Usage},
     failure::Failure,
+    permission::{DecidedBy, Permission},
 };
 
-use super::run::OutputArg;
+use super::{asking, chat::Aside, turn_args::OutputArg};
 use crate::ui::{Ui, printable};
 
-/// Shows the events of one turn.
+/// Shows the events of turns, one after the other.
 pub(crate) struct Renderer<'a> {
     output: OutputArg,
     ui: &'a mut Ui,
@@ -29,6 +30,35 @@ impl<'a> Renderer<'a> {
         self.ui.notice(text);
     }
 
+    /// Shows something that belongs to no turn: to programs as an object, to
+    /// people as a notice.
+    pub(crate) fn aside(&mut self, aside: &Aside) -> io::Result<()> {
+        match self.output {
+            OutputArg::StreamJson => self.ui.line(&to_json(aside)),
+            OutputArg::Json | OutputArg::Text => {
+                self.ui.notice(&aside.text());
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks a person for a decision.
+    pub(crate) fn question(&mut self, permission: &Permission) {
+        self.ui.notice(&asking::question(permission));
+        self.ui.ask(asking::prompt(permission));
+    }
+
+    /// Asks again, after saying what can be replied.
+    pub(crate) fn question_again(&mut self, permission: &Permission, hint: &str) {
+        self.ui.notice(&format!("  {hint}"));
+        self.ui.ask(asking::prompt(permission));
+    }
+
+    /// Returns what everything is printed through.
+    pub(crate) fn ui(&mut self) -> &mut Ui {
+        self.ui
+    }
+
     /// Shows an event.
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         match self.output {
@@ -42,7 +72,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Tells that nothing could be started, as the last word of this program.
+    /// Tells that a turn could not be started.
     pub(crate) fn not_started(&mut self, agent: &str, failure: &Failure) {
         self.ui.notice(&format!("ostler: {}", failure.message));
         let report = not_started(agent, failure);
@@ -78,8 +108,10 @@ impl<'a> Renderer<'a> {
                     Ok(())
                 }
             },
-            EventBody::Status(Status::Warning { text }) => {
-                self.ui.notice(&format!("ostler: warning: {text}"));
+            EventBody::Status(
+                status @ (Status::Warning { .. } | Status::PermissionResolved { .. }),
+            ) => {
+                self.status(status);
                 Ok(())
             }
             _ => Ok(()),
@@ -96,6 +128,9 @@ impl<'a> Renderer<'a> {
                 self.block = Some(block.clone());
                 self.ui.write(&printable(text))?;
             }
+            EventBody::Started(started) if started.trigger == Trigger::Agent => {
+                self.ui.notice("  … the agent goes on by itself");
+            }
             EventBody::ToolUse { tool, title, .. } => {
                 self.ui.notice(&format!("  → {tool}: {}", one_line(title)));
             }
@@ -105,10 +140,11 @@ impl<'a> Renderer<'a> {
             EventBody::Status(status) => self.status(status),
             EventBody::Complete(report) => {
                 self.ui.end_line()?;
+                let streamed = self.block.take().is_some();
                 match &report.error {
                     Some(failure) => self.failure(failure),
                     // An agent that does not stream, or whose answer came as no event.
-                    None if self.block.is_none() => {
+                    None if !streamed => {
                         let text = report.response_text.as_deref().unwrap_or_default();
                         self.ui.write(&printable(text))?;
                         self.ui.end_line()?;
@@ -126,6 +162,19 @@ impl<'a> Renderer<'a> {
             Status::Warning { text } => format!("ostler: warning: {text}"),
             Status::Retry { text, .. } => format!("  … trying again: {}", one_line(text)),
             Status::Queued { text } => format!("  … {text}"),
+            Status::Steered { text } => format!("  … taken into account: {}", one_line(text)),
+            Status::Compacted { text } => format!("  … history shortened: {}", one_line(text)),
+            Status::PermissionResolved { decision, by, .. } => {
+                let by = match by {
+                    DecidedBy::Session => "as before",
+                    DecidedBy::Timeout => "nobody answered in time",
+                    DecidedBy::Cancel => "the turn is being ended",
+                    DecidedBy::Agent => "the agent did not wait",
+                    // Who decided it knows.
+                    _ => return,
+                };
+                format!("  … {}: {by}", decision.code())
+            }
             Status::Retracted { .. } => "  … the text above was withdrawn".to_owned(),
             _ => return,
         };

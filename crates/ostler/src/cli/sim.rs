@@ -67,10 +67,12 @@ fn describe(base_url: &str) -> String {
         if let Some(model) = settings.model {
             command.push_str(&format!(" --model {model}"));
         }
-        lines.push(format!("{command} 'Hello sim:tool'"));
+        lines.push(format!("{command} Hello"));
     }
     lines.push(
-        "\nWords in a prompt choose what it does; `ostler sim --help` lists them.".to_owned(),
+        "\nWords in a prompt choose what it does; `ostler sim --help` lists them. `sim:tool` runs a\n\
+         command, which takes --permissions bypass (and for Claude as root --env IS_SANDBOX=1)."
+            .to_owned(),
     );
     lines.join("\n")
 }

@@ -4,11 +4,13 @@
 
 mod answers;
 mod cancel;
+mod chat;
 mod errors;
 mod prompts;
 mod rig;
 mod sessions;
 mod settings;
+mod warm;
 
 use ostler_sim::model::{ANTHROPIC_USAGE, CHAT_USAGE, Charge, GEMINI_USAGE, RESPONSES_USAGE};
 

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{blocks::BlockKind, dialect::Turn, field, tool};
+use super::{blocks::BlockKind, field, tool, turn::Turn};
 use crate::agent::Action;
 
 impl Turn {

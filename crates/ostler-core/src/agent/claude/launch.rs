@@ -2,27 +2,28 @@
 //!
 //! There are two forms. The usual one talks JSON lines both ways: the prompt
 //! goes in as one message on standard input, where nothing can mistake it for
-//! an option, and everything that happens comes out as it happens. The plain
-//! one is the literal line that existing deployments rely on.
+//! an option, and everything that happens comes out as it happens; a process
+//! that is kept gets the same. The plain one is the literal line that existing
+//! deployments rely on.
 
 use std::{ffi::OsString, path::Path};
 
-use super::prompt::{is_safe_argument, plain_input, user_message};
+use super::{
+    prompt::{is_safe_argument, plain_input, user_message},
+    reach::add_tools,
+};
 use crate::{
     agent::{
-        CommandLine, Launch, LaunchError, Stdin,
-        command_line::{push, push_variables, warn_if_asking, warn_if_refused},
+        CommandLine, Launch, LaunchError, Stdin, WarmLaunch,
+        command_line::{push, push_variables, warn_if_asking},
     },
-    request::{Format, Options, Permissions, ProjectSettings, PromptCommands, Template, Thinking},
+    event::Mode,
+    request::{Format, Open, Permissions, ProjectSettings, PromptCommands, Template, Thinking},
     template::{self, TemplateFacts},
 };
 
 /// The limit of model calls in the literal line when none was asked for.
 const DEFAULT_MAX_TURNS: u32 = 25;
-
-/// The tools that look but do not touch. They stay inside the working directory:
-/// reading elsewhere needs an approval, which nobody gives.
-const READ_ONLY_TOOLS: [&str; 3] = ["Read", "Grep", "Glob"];
 
 /// The variables that every run gets; one that the operator names wins.
 const ENV: &[(&str, &str)] = &[
@@ -37,11 +38,13 @@ const ENV: &[(&str, &str)] = &[
     // stream falls back to a plain request with retries of its own. Four could
     // take 2 × 9.4 s, too near to the 20 s within which an error must surface.
     ("CLAUDE_CODE_MAX_RETRIES", "3"),
-    // A background task keeps a one-shot process alive after its answer.
-    ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
     // Failures at the start are told in the output format too.
     ("CLAUDE_CODE_STARTUP_FAILURE_RESULTS", "1"),
 ];
+
+/// The variables of a process of one turn: a background task would keep it alive
+/// after its answer.
+const ONE_SHOT_ENV: &[(&str, &str)] = &[("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1")];
 
 /// What an operator's own command line is filled in with.
 const TEMPLATE: TemplateFacts = TemplateFacts {
@@ -68,12 +71,37 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
         (None, Format::Json) => plain(launch, "json"),
         (None, Format::Text) => plain(launch, "text"),
     };
-    line.env = environment(options);
+    line.env = environment(launch);
     warn_if_asking(&mut line.warnings, options);
     Ok(line)
 }
 
+/// Makes the command line of a process that is kept. What can be changed in it
+/// later, such as the model, is not here.
+pub(super) fn warm(launch: &WarmLaunch<'_>) -> Result<CommandLine, LaunchError> {
+    let one = launch.as_launch();
+    let mut line = stream_line(&one);
+    if one.options.permissions == Permissions::Ask {
+        push(&mut line.args, ["--permission-prompt-tool", "stdio"]);
+    }
+    match launch.open {
+        Open::Resume(memo) => push(&mut line.args, ["--resume", &memo.id]),
+        Open::New => push(&mut line.args, ["--session-id", launch.new_id]),
+    }
+    line.stdin = Stdin::Open;
+    line.env = environment(&one);
+    Ok(line)
+}
+
 fn streaming(launch: &Launch<'_>) -> CommandLine {
+    let mut line = stream_line(launch);
+    add_session(launch, &mut line);
+    line.stdin = Stdin::Bytes(user_message(launch.prompt, launch.options, None));
+    line
+}
+
+/// What speaks JSON lines both ways.
+fn stream_line(launch: &Launch<'_>) -> CommandLine {
     let options = launch.options;
     let mut line = CommandLine::default();
     let args = &mut line.args;
@@ -90,8 +118,6 @@ fn streaming(launch: &Launch<'_>) -> CommandLine {
         push(&mut line.args, ["--max-turns", &max_turns.to_string()]);
     }
     add_common(launch, &mut line);
-    add_session(launch, &mut line);
-    line.stdin = Stdin::Bytes(user_message(launch));
     line
 }
 
@@ -156,9 +182,9 @@ fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine
 /// operator's own arguments.
 fn add_common(launch: &Launch<'_>, line: &mut CommandLine) {
     let options = launch.options;
-    add_tools(options, line);
+    add_tools(launch, line);
     let args = &mut line.args;
-    if let Some(model) = &options.model {
+    if let (Some(model), Mode::OneShot) = (&options.model, launch.mode) {
         push(args, ["--model", model]);
     }
     match options.thinking {
@@ -173,7 +199,8 @@ fn add_common(launch: &Launch<'_>, line: &mut CommandLine) {
     // Settings in a repository start programs and can send the API key
     // elsewhere. The literal line has no flags against that; with every
     // permission granted the repository's code runs anyway.
-    if options.project_settings == ProjectSettings::Ignored && !options.is_literal() {
+    let is_literal = options.is_literal() && launch.mode == Mode::OneShot;
+    if options.project_settings == ProjectSettings::Ignored && !is_literal {
         push(args, ["--setting-sources", "user", "--strict-mcp-config"]);
     }
     push(args, &options.extra_args);
@@ -184,39 +211,6 @@ fn add_session(launch: &Launch<'_>, line: &mut CommandLine) {
     if let Some(memo) = launch.open.memo() {
         push(&mut line.args, ["--resume", &memo.id]);
     }
-}
-
-/// Restricts the tools. `--allowedTools` alone would only approve them.
-fn add_tools(options: &Options, line: &mut CommandLine) {
-    let read_only = options.permissions != Permissions::Bypass;
-    let Some(asked) = &options.allowed_tools else {
-        if read_only {
-            push(&mut line.args, ["--tools", &READ_ONLY_TOOLS.join(",")]);
-        }
-        return;
-    };
-    let (allowed, refused): (Vec<&str>, Vec<&str>) = asked
-        .iter()
-        .map(String::as_str)
-        .partition(|rule| !read_only || READ_ONLY_TOOLS.contains(&tool_name(rule)));
-    warn_if_refused(&mut line.warnings, &refused);
-    for rule in &allowed {
-        push(&mut line.args, ["--allowedTools", rule]);
-    }
-    // A rule such as `Bash(git:*)` is no tool name and would remove the tool.
-    let mut names: Vec<&str> = allowed.iter().map(|rule| tool_name(rule)).collect();
-    names.dedup();
-    push(&mut line.args, ["--tools", &names.join(",")]);
-    if let Some(rule) = allowed.iter().find(|rule| tool_name(rule) != **rule)
-        && !read_only
-    {
-        line.warnings
-            .push(format!("{rule}: permissions are bypassed, so the whole tool is allowed"));
-    }
-}
-
-fn tool_name(rule: &str) -> &str {
-    rule.split_once('(').map_or(rule, |(name, _)| name)
 }
 
 /// Adds the system prompt as a file, which is empty when there is none.
@@ -271,9 +265,13 @@ fn parse_version(text: &str) -> Option<[u32; 3]> {
     Some([next()?, next()?, next()?])
 }
 
-fn environment(options: &Options) -> Vec<(OsString, OsString)> {
+fn environment(launch: &Launch<'_>) -> Vec<(OsString, OsString)> {
+    let options = launch.options;
     let mut env = Vec::new();
     push_variables(&mut env, ENV);
+    if launch.mode == Mode::OneShot {
+        push_variables(&mut env, ONE_SHOT_ENV);
+    }
     if options.prompt_commands == PromptCommands::Off {
         // Else `@file` anywhere in a prompt is replaced by that file.
         env.push(("CLAUDE_CODE_DISABLE_FILE_MENTIONS".into(), "1".into()));

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{
     blocks::{BlockKind, Tell},
-    dialect::Turn,
     field, outcome, tool,
+    turn::Turn,
 };
 use crate::{
     agent::{

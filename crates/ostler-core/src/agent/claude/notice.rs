@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    dialect::Turn,
     failure::{self, Evidence},
     field,
+    turn::Turn,
 };
 use crate::{
     agent::{
@@ -26,9 +26,7 @@ const QUIET_NOTICES: &[&str] = &[
     "model_refusal_no_fallback",
     "session_state_changed",
     "status",
-    "task_notification",
     "task_progress",
-    "task_started",
     "task_updated",
     "thinking_tokens",
     "ui_invalidate",
@@ -64,6 +62,16 @@ impl Turn {
                 }
                 None => false,
             },
+            Some("task_started") => {
+                self.tasks.extend(field::take_text(line, "task_id"));
+                true
+            }
+            Some("task_notification") => {
+                if let Some(task) = field::text(line, "task_id") {
+                    self.tasks.remove(task);
+                }
+                true
+            }
             Some("compact_boundary") => {
                 let tokens = line.pointer("/compact_metadata/pre_tokens");
                 let text = match tokens.and_then(Value::as_u64) {
@@ -78,15 +86,16 @@ impl Turn {
         }
     }
 
-    /// `/clear` goes on in a session of its own.
-    pub(super) fn reset(&mut self, line: &mut Value, out: &mut Vec<Action>) -> bool {
-        match field::take_text(line, "new_conversation_id") {
-            Some(id) => {
-                self.open(id, out);
-                true
-            }
-            None => false,
+    /// `/clear` goes on in a session of its own. The id in this line is not the
+    /// one under which the CLI keeps it; later lines tell that.
+    pub(super) fn reset(&mut self, line: &Value) -> bool {
+        if field::text(line, "new_conversation_id").is_none() {
+            return false;
         }
+        self.session.forget();
+        self.before.counted = self.session.counted;
+        self.before.totals = self.session.totals;
+        true
     }
 
     fn retry(&mut self, now: Timestamp, line: &Value, out: &mut Vec<Action>) {
@@ -107,7 +116,7 @@ impl Turn {
         emit(self.key, EventBody::Status(notice), out);
         let delay = delay.unwrap_or_default();
         self.waited = self.waited.saturating_add(delay);
-        if self.patience.is_none_or(|patience| self.waited <= patience) {
+        if self.session.patience.is_none_or(|patience| self.waited <= patience) {
             return;
         }
         // The CLI obeys a provider that asks for minutes and says nothing
@@ -118,9 +127,7 @@ impl Turn {
             message: format!("{why}; the provider asks to wait {} s", delay.as_secs()),
             resets_at: None,
         };
-        let failure = Failure { retry_after: Some(delay), ..evidence.conclude(now) };
-        self.fail(failure, out);
-        out.push(Action::Stop);
+        self.given_up = Some(Failure { retry_after: Some(delay), ..evidence.conclude(now) });
     }
 
     /// Reads the state of a subscription's limit.

@@ -32,12 +32,25 @@ const CONSUMED: &[&str] = &[
 /// A line of the CLI's own diagnosis, which tells a user nothing.
 const DIAGNOSIS: &str = "[ede_diagnostic]";
 
+/// Which cost the CLI's total held already when a turn began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Counted {
+    /// None: the session is new.
+    #[default]
+    Nothing,
+    /// That of the session, as far as it is known; but versions before 2.1.325
+    /// begin to count with each process.
+    BySession(Option<f64>),
+    /// What the same process told last.
+    ByProcess(f64),
+}
+
 /// What was known before the result came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Before {
-    /// Whether an existing session goes on.
-    pub(super) resumed: bool,
-    /// What that session had used.
+    /// Which cost is not this turn's.
+    pub(super) counted: Counted,
+    /// What the session had used.
     pub(super) totals: Option<Totals>,
     /// The model that answered last.
     pub(super) model: Option<String>,
@@ -61,6 +74,11 @@ pub(super) fn is_error(result: &Value) -> bool {
     }
 }
 
+/// Returns whether a result ends a turn that nobody asked for.
+pub(super) fn is_unasked(result: &Value) -> bool {
+    result.get("origin").is_some_and(|origin| !origin.is_null())
+}
+
 /// Reads a result. What is taken out of `result` is gone afterwards.
 pub(super) fn read(result: &mut Value, mut before: Before, now: Timestamp) -> TurnEnd {
     let failed = is_error(result);
@@ -71,19 +89,7 @@ pub(super) fn read(result: &mut Value, mut before: Before, now: Timestamp) -> Tu
     let totals = totals(result, before.totals);
     let model = before.model.take().or_else(|| only_model(result));
     let answer = answer(result);
-    let failure = failed.then(|| {
-        let mut evidence = before.evidence;
-        evidence.gather(result);
-        evidence.message = words(result, answer.as_deref(), &evidence.message);
-        let failure = evidence.conclude(now);
-        match failure.message.is_empty() {
-            true if failure.kind == FailureKind::Cancelled => interrupted(),
-            true => {
-                Failure { message: "the agent stopped without saying why".to_owned(), ..failure }
-            }
-            false => failure,
-        }
-    });
+    let failure = failed.then(|| failure(result, answer.as_deref(), before.evidence, now));
     let kind = failure.as_ref().map(|failure| failure.kind);
     TurnEnd {
         stop_reason: stop_reason(result, kind),
@@ -94,6 +100,23 @@ pub(super) fn read(result: &mut Value, mut before: Before, now: Timestamp) -> Tu
         model,
         meta: meta(result, before.meta),
         ..TurnEnd::default()
+    }
+}
+
+/// Makes the failure that a result reports.
+pub(super) fn failure(
+    result: &Value,
+    answer: Option<&str>,
+    mut evidence: Evidence,
+    now: Timestamp,
+) -> Failure {
+    evidence.gather(result);
+    evidence.message = words(result, answer, &evidence.message);
+    let failure = evidence.conclude(now);
+    match failure.message.is_empty() {
+        true if failure.kind == FailureKind::Cancelled => interrupted(),
+        true => Failure { message: "the agent stopped without saying why".to_owned(), ..failure },
+        false => failure,
     }
 }
 
@@ -120,10 +143,13 @@ fn turn_cost(result: &Value, before: &Before) -> Option<f64> {
         return Some(models.values().filter_map(cost_usd).fold(0.0, |a, b| a + b));
     }
     let total = result.get("total_cost_usd").and_then(Value::as_f64)?;
-    if !before.resumed || result.get("result_index").is_none() {
-        return Some(total);
-    }
-    let cost = total - before.totals?.cost_usd;
+    let is_numbered = result.get("result_index").is_some();
+    let counted = match before.counted {
+        Counted::BySession(known) if is_numbered => known?,
+        Counted::ByProcess(known) => known,
+        Counted::Nothing | Counted::BySession(_) => return Some(total),
+    };
+    let cost = total - counted;
     // The difference of two sums has dust in its last digits.
     (cost > -1e-9).then(|| (cost.max(0.0) * 1e9).round() / 1e9)
 }

@@ -4,6 +4,7 @@ mod launch;
 mod properties;
 mod recordings;
 mod traps;
+mod warm;
 
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    dialect::complaint,
     failure::{self, Evidence},
+    turn::complaint,
 };
 use crate::{
     agent::{
@@ -14,6 +14,7 @@ use crate::{
         plain::PlainAnswer,
     },
     event::{EventBody, StopReason, Stream},
+    failure::Failure,
     request::Open,
     template,
 };
@@ -55,7 +56,11 @@ impl PlainText {
             if let Some(id) = self.session.take() {
                 out.push(Action::Opened { session: ONLY_SESSION, id });
             }
-            self.end.complete(answer, StopReason::EndTurn, out);
+            if self.answer.has_lost_line {
+                self.end.fail(Failure::unreadable(), StopReason::Error, None, out);
+            } else {
+                self.end.complete(answer, StopReason::EndTurn, out);
+            }
         } else {
             // Errors of the provider are printed where the answer would be.
             let failure = failure::of_exit(exit, Evidence::default(), &answer, now);
@@ -69,7 +74,8 @@ impl Dialect for PlainText {
         match input {
             Input::Line { from: Stream::Stderr, bytes, .. } => complaint(self.end.turn, bytes, out),
             Input::Line { from: Stream::Stdout, bytes, cut: true } => {
-                emit_unknown(self.end.turn, Stream::Stdout, bytes, out)
+                self.answer.has_lost_line = true;
+                emit_unknown(self.end.turn, Stream::Stdout, bytes, out);
             }
             Input::Line { bytes, .. } if !self.end.is_said() => self.line(bytes, out),
             Input::Line { bytes, .. } => emit_unknown(self.end.turn, Stream::Stdout, bytes, out),

@@ -25,13 +25,16 @@ const TITLES: &[(&str, &str)] = &[
     ("Write", "file_path"),
 ];
 
+/// Returns what a call is about, whole: the command, the path.
+pub(super) fn subject<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
+    let (_, key) = TITLES.iter().find(|(name, _)| *name == tool)?;
+    field::text(input, key)
+}
+
 /// Returns one line for people.
 pub(super) fn title(tool: &str, input: &Value) -> String {
-    let argument = TITLES
-        .iter()
-        .find(|(name, _)| *name == tool)
-        .and_then(|(_, key)| field::text(input, key))
-        .and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
+    let argument =
+        subject(tool, input).and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
     let line = argument.unwrap_or(tool).trim();
     match line.char_indices().nth(MAX_TITLE) {
         Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),

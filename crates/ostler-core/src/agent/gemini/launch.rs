@@ -17,6 +17,7 @@ use crate::{
         CommandLine, Launch, LaunchError, Stdin, Stdout,
         command_line::{push, push_pair, warn_if, warn_if_asking},
     },
+    memo,
     request::{Format, Options, Permissions, ProjectSettings, Template, Thinking},
     template::{self, TemplateFacts},
 };
@@ -58,6 +59,13 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
         matches!(options.thinking, Some(Thinking::Off | Thinking::Minimal)),
         "gemini cannot be told to think less; the thinking level is ignored",
     );
+    if let (Some(text), Some(memo)) = (&options.system_prompt, launch.open.memo()) {
+        warn_if(
+            &mut line.warnings,
+            memo.system_sent && memo.system_hash.as_ref() != Some(&memo::hash(text)),
+            "gemini gets a system prompt only when a session begins; this one is ignored",
+        );
+    }
     if let Some(rules) = policy.rules {
         line.files.push((policy_path, rules.into_bytes()));
     }

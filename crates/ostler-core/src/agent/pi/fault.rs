@@ -21,6 +21,8 @@ const MARKS: &Marks = &[
     (FOREIGN_SESSION, FailureKind::SessionLost),
     ("is not a valid pi session", FailureKind::SessionLost),
     ("session working directory does not exist", FailureKind::SessionLost),
+    ("agent is already processing", FailureKind::SessionBusy),
+    ("while compaction is in progress", FailureKind::SessionBusy),
     ("no api key found", FailureKind::Auth),
     ("no models available", FailureKind::Auth),
     ("no model selected", FailureKind::Auth),

@@ -100,7 +100,7 @@ fn own_line(launch: &Launch<'_>) -> CommandLine {
 }
 
 /// Adds thinking, system prompt, tools and protection.
-fn add_options(launch: &Launch<'_>, form: Form, line: &mut CommandLine) {
+pub(super) fn add_options(launch: &Launch<'_>, form: Form, line: &mut CommandLine) {
     let options = launch.options;
     if let Some(level) = options.thinking {
         push(&mut line.args, ["--thinking", thinking(level)]);
@@ -150,7 +150,7 @@ pub(super) enum Extensions {
     Off,
 }
 
-fn extensions(options: &Options, form: Form) -> Extensions {
+pub(super) fn extensions(options: &Options, form: Form) -> Extensions {
     let asked_for = form == Form::Literal || options.prompt_commands == PromptCommands::On;
     match options.permissions {
         Permissions::Bypass if asked_for => Extensions::Loaded,
@@ -180,7 +180,7 @@ fn protection(options: &Options) -> Vec<&'static str> {
 }
 
 /// Splits `provider/model`: alone, the name is matched loosely over all providers.
-fn model(options: &Options) -> Vec<String> {
+pub(super) fn model(options: &Options) -> Vec<String> {
     match options.model.as_deref().map(|name| name.split_once('/').ok_or(name)) {
         None => Vec::new(),
         Some(Ok((provider, model))) if !provider.is_empty() && !model.is_empty() => {
@@ -230,7 +230,7 @@ fn add_prompt(launch: &Launch<'_>, form: Form, line: &mut CommandLine) {
 }
 
 /// Whether the CLI would take a prompt for a command in spite of the arguments.
-fn would_be_command(prompt: &str, options: &Options, form: Form) -> bool {
+pub(super) fn would_be_command(prompt: &str, options: &Options, form: Form) -> bool {
     let is_built_in = || {
         let command = prompt.split(' ').next();
         command == Some(BUILT_IN_COMMAND)
@@ -245,7 +245,7 @@ fn is_trimmed(c: char) -> bool {
     (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
 }
 
-fn environment(options: &Options) -> Vec<(OsString, OsString)> {
+pub(super) fn environment(options: &Options) -> Vec<(OsString, OsString)> {
     let mut env = Vec::new();
     push_variables(&mut env, ENV);
     match &options.home {

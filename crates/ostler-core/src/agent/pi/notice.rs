@@ -4,10 +4,10 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{dialect::Reader, fault, field, message::Message};
+use super::{fault, field, message::Message, reader::Reader};
 use crate::{
     agent::{Action, emit::emit},
-    event::{EventBody, Status},
+    event::{EventBody, Status, StopReason},
     failure::FailureKind,
 };
 
@@ -24,6 +24,8 @@ impl Reader {
         line: &mut Value,
         out: &mut Vec<Action>,
     ) -> bool {
+        // A run that is tried again was not the last one.
+        self.has_run = false;
         let small = |key| field::number(line, key).and_then(|n| u32::try_from(n).ok());
         let (attempt, max) = (small("attempt"), small("maxAttempts"));
         let delay_ms = field::number(line, "delayMs");
@@ -38,8 +40,7 @@ impl Reader {
         let delay = i64::try_from(delay_ms.unwrap_or(0)).unwrap_or(i64::MAX);
         let waited = now.duration_since(since);
         if waited.saturating_add(SignedDuration::from_millis(delay)) > PATIENCE {
-            self.turn.fail(failure, None, out);
-            out.push(Action::Stop);
+            self.halt(failure, StopReason::Error, None, out);
         }
         true
     }

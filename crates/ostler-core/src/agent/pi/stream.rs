@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{
     blocks::BlockKind,
-    dialect::Reader,
     field,
     message::{Ending, Message},
+    reader::Reader,
 };
 use crate::{
     agent::{Action, emit::emit},
@@ -99,8 +99,7 @@ impl Reader {
             let message = format!("the turn reached its limit of {max} model calls");
             let failure = Failure::new(FailureKind::LimitReached, message);
             let text = self.last.take().map(|message| message.text);
-            self.turn.end.fail(failure, StopReason::MaxTurns, text, out);
-            out.push(Action::Stop);
+            self.halt(failure, StopReason::MaxTurns, text, out);
         }
         true
     }

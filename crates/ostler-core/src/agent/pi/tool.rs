@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::{field, launch::Extensions};
 use crate::{
     agent::{Launch, command_line::warn_if_refused},
-    event::{EventBody, ToolResult},
-    request::{Open, Permissions},
+    event::{EventBody, Mode, ToolResult},
+    request::Permissions,
 };
 
 /// The tools that look but do not touch.
@@ -56,12 +56,13 @@ impl Selection {
         let read_only = options.permissions != Permissions::Bypass;
         let names = |tools: &[&str]| tools.iter().map(|name| (*name).to_owned()).collect();
         let Some(asked) = &options.allowed_tools else {
-            let tools = match (launch.open, extensions) {
+            // From 1.5 on a session keeps the selection of its last turn, which
+            // may have been a read-only one; a kept process can go to any session.
+            let may_be_kept = launch.mode == Mode::Warm || launch.open.memo().is_some();
+            let tools = match extensions {
                 _ if read_only => Some(names(&READ_ONLY)),
-                // From 1.5 on a session keeps the selection of its last turn,
-                // which may have been a read-only one.
-                (Open::Resume(_), Extensions::Off) => Some(names(&USUAL)),
-                (Open::Resume(_) | Open::New, _) => None,
+                Extensions::Off if may_be_kept => Some(names(&USUAL)),
+                Extensions::Off | Extensions::Loaded => None,
             };
             return Self { tools, warnings: Vec::new() };
         };

@@ -63,6 +63,13 @@ pub(super) fn run(turn: &Turn<'_>) -> Reply {
     }
 }
 
+pub(super) fn ask(turn: &Turn<'_>) -> Reply {
+    match turn.word.line {
+        Some(command) => shell_task(turn, Task::Escalated(command)),
+        None => Answer::text("sim:ask needs a command: sim:ask=<command>").into(),
+    }
+}
+
 pub(super) fn sleep_tool(turn: &Turn<'_>) -> Reply {
     // Claude tells its model that a bare `sleep` is blocked, so it is wrapped.
     shell(turn, &format!("sh -c 'sleep {}; echo slept'", seconds(turn)))
@@ -78,7 +85,7 @@ pub(super) fn daemon_tool(turn: &Turn<'_>) -> Reply {
 
 pub(super) fn endless(turn: &Turn<'_>) -> Reply {
     let round = turn.conversation.results().len() + 1;
-    call_shell(turn, &format!("echo round {round}"))
+    call_shell(turn, Task::Shell(&format!("echo round {round}")))
 }
 
 pub(super) fn history(turn: &Turn<'_>) -> Reply {
@@ -103,8 +110,12 @@ pub(super) fn system(turn: &Turn<'_>) -> Reply {
 
 /// Runs one command, then answers with what it printed.
 pub(super) fn shell(turn: &Turn<'_>, command: &str) -> Reply {
+    shell_task(turn, Task::Shell(command))
+}
+
+fn shell_task(turn: &Turn<'_>, task: Task<'_>) -> Reply {
     match turn.conversation.results().last() {
-        None => call_shell(turn, command),
+        None => call_shell(turn, task),
         Some(result) => match tool::wait_on(result) {
             Some(call) => Answer::blocks(vec![Block::Tool(call)]).into(),
             None => Answer::text(format!("The tool said: {result}")).into(),
@@ -112,8 +123,8 @@ pub(super) fn shell(turn: &Turn<'_>, command: &str) -> Reply {
     }
 }
 
-fn call_shell(turn: &Turn<'_>, command: &str) -> Reply {
-    match tool::call(&turn.conversation.tools, Task::Shell(command)) {
+fn call_shell(turn: &Turn<'_>, task: Task<'_>) -> Reply {
+    match tool::call(&turn.conversation.tools, task) {
         Some(call) => Answer::blocks(vec![
             Block::Text("I am going to run a command.".to_owned()),
             Block::Tool(call),

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::Command};
 
 use ostler_sim::model;
 
-use super::Facts;
+use super::{Facts, chat::Chat};
 use crate::support::{Events, Model, Outcome, Place, Running};
 
 /// One agent with everything it needs, isolated from the user and the network.
@@ -54,9 +54,14 @@ impl Rig {
 
     /// Returns `ostler run` for this agent, with further arguments.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.command_of("run", args)
+    }
+
+    /// Returns one of the commands that run turns, with further arguments.
+    fn command_of(&self, name: &str, args: &[&str]) -> Command {
         let clis = PathBuf::from(std::env::var_os("OSTLER_TEST_CLIS").unwrap());
         let program = clis.join(self.facts.program);
-        let mut command = self.place.ostler(&["run", "--agent", self.facts.agent]);
+        let mut command = self.place.ostler(&[name, "--agent", self.facts.agent]);
         // Some CLIs are scripts of Node's; the one that was installed with them comes first.
         let path = format!("{}:/usr/bin:/bin", clis.join("node_modules/.bin").display());
         command.env("PATH", path).arg("--bin").arg(program).arg("--isolated");
@@ -105,6 +110,13 @@ impl Rig {
         let mut command = self.command(args);
         command.args(["--output", "stream-json", "--", prompt]);
         Running::start(command)
+    }
+
+    /// Starts a conversation.
+    pub(crate) fn chat(&self, args: &[&str]) -> Chat {
+        let mut command = self.command_of("chat", args);
+        command.args(["--output", "stream-json"]);
+        Chat::start(command)
     }
 
     /// Asserts that nothing of any turn is left.

@@ -267,6 +267,21 @@ fn a_line_that_was_too_long_is_passed_on_by_its_start() {
 }
 
 #[test]
+fn plain_text_of_which_a_line_was_lost_is_no_answer() {
+    let (options, open) = (with_format(Format::Text), resume("an-id"));
+    let mut dialect = (SPEC.dialect)(&a_launch(&options, &open, "hi"));
+    let mut out = Vec::new();
+    let now = Timestamp::UNIX_EPOCH;
+    dialect.step(now, stdout_line(b"the start"), &mut out);
+    let lost = Input::Line { from: Stream::Stdout, bytes: b"very lo", cut: true };
+    dialect.step(now, lost, &mut out);
+    dialect.step(now, Input::Exited(&exit(0, "")), &mut out);
+    assert_eq!(failure_kind(&out), Some("unreadable_output"));
+    assert_eq!(end_of(&out).text, None);
+    assert_eq!(sessions(&out), ["an-id"]);
+}
+
+#[test]
 fn the_final_word_ends_the_turn_before_the_process_ends() {
     let (options, open) = (options(), Open::New);
     let mut dialect = (SPEC.dialect)(&a_launch(&options, &open, "hi"));

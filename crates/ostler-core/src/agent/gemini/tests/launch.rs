@@ -194,3 +194,18 @@ fn a_template_of_gemini_gets_the_rules_and_a_careful_prompt() {
     assert!(rules(&line).is_some());
     assert_eq!(line.stdout, Stdout::File);
 }
+
+#[test]
+fn another_system_prompt_for_a_session_that_has_one_is_warned_about() {
+    let with = |text: &str| Options { system_prompt: Some(text.into()), ..options() };
+    let mut memo = crate::memo::Memo::of_id("gemini", SESSION);
+    memo.system_sent = true;
+    memo.system_hash = Some(crate::memo::hash("Be brief."));
+    let open = Open::Resume(Box::new(memo));
+    let warns = |text| {
+        let line = command_line(&with(text), &open, "hi");
+        line.warnings.iter().any(|warning| warning.contains("when a session begins"))
+    };
+    assert!(!warns("Be brief."));
+    assert!(warns("Be long."));
+}

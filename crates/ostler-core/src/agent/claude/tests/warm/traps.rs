@@ -1,0 +1,459 @@
+//! What a kept process does that would mislead a careless client, one test a trap.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{
+    agent::{TimerKey, testing::has_stopped},
+    event::Stream,
+    permission::PermissionKind,
+};
+
+fn allow(text: Option<&str>) -> Ruling {
+    Ruling::Allow { text: text.map(str::to_owned) }
+}
+
+#[test]
+fn nothing_but_the_answer_to_the_greeting_makes_it_ready() {
+    let mut talk = Talk::start(options(), &Open::New);
+    assert_eq!(request_ids(&talk.said, "initialize").len(), 1);
+    let other = json!({"type": "control_response",
+        "response": {"subtype": "success", "request_id": "other", "response": {}}});
+    assert!(talk.line(&other).is_empty());
+    assert!(matches!(talk.confirm("initialize")[..], [Action::Ready]));
+    assert!(talk.confirm("initialize").is_empty(), "once");
+}
+
+#[test]
+fn a_greeting_that_is_refused_ends_the_process_and_tells_why() {
+    let mut talk = Talk::start(options(), &Open::New);
+    let refused = talk.respond("initialize", &json!({"subtype": "error", "error": "too old"}));
+    assert!(has_stopped(&refused));
+    let out = talk.exit(&exit(1, ""));
+    let [Action::OpenFailed { failure, .. }] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((failure.kind.code(), failure.message.as_str()), ("spawn_failed", "too old"));
+}
+
+#[test]
+fn a_start_that_fails_is_classified_where_its_words_are_known() {
+    for (stderr, kind) in [
+        ("No conversation found with session ID: x", Some("session_lost")),
+        ("--dangerously-skip-permissions cannot be used with root/sudo privileges", Some("denied")),
+        ("Segmentation fault", None),
+    ] {
+        let mut talk = Talk::start(options(), &resume("x"));
+        let out = talk.exit(&exit(1, stderr));
+        let failed = out.iter().find_map(|action| {
+            let Action::OpenFailed { failure, .. } = action else { return None };
+            Some(failure.kind.code())
+        });
+        assert_eq!(failed, kind, "{stderr}");
+    }
+}
+
+#[test]
+fn each_prompt_has_an_id_and_its_result_ends_it() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "one");
+    let first = talk.message_id();
+    talk.begin();
+    assert_eq!(outcomes(&talk.finish("1")), [(0, "1")]);
+    talk.prompt(1, "two");
+    assert_ne!(talk.message_id(), first);
+    let late = result(&[&first], "late");
+    assert!(talk.line(&late).is_empty(), "a result of another message is not this one's");
+    talk.begin();
+    assert_eq!(outcomes(&talk.finish("2")), [(1, "2")]);
+}
+
+#[test]
+fn a_version_that_names_no_messages_ends_the_prompt_by_the_next_result_without_origin() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    let init = json!({"type": "system", "subtype": "init", "session_id": NEW_ID});
+    talk.line(&init);
+    let mut unasked = result(&[], "late");
+    unasked["origin"] = json!({"kind": "task-notification"});
+    assert!(ends(&talk.line(&unasked)).is_empty());
+    talk.line(&init);
+    assert_eq!(outcomes(&talk.line(&result(&[], "mine"))), [(0, "mine")]);
+    talk.line(&init);
+    assert_eq!(talk.line(&says("by itself")).len(), 1);
+    assert_eq!(super::unasked(&talk.said), [TurnKey::unasked(0)]);
+}
+
+#[test]
+fn a_turn_that_nobody_asked_for_is_told_as_such() {
+    let mut talk = Talk::ready();
+    talk.line(&init(&[]));
+    let turn = TurnKey::unasked(0);
+    assert_eq!(unasked(&talk.said), [turn]);
+    assert_eq!(told(&talk.line(&says("the build is done"))), [(turn.0, "the build is done")]);
+    let mut end = result(&[], "the build is done");
+    end["origin"] = json!({"kind": "task-notification"});
+    assert_eq!(outcomes(&talk.line(&end)), [(turn.0, "the build is done")]);
+    talk.line(&init(&[]));
+    assert_eq!(unasked(&talk.said).len(), 2);
+}
+
+#[test]
+fn a_prompt_behind_an_unasked_turn_gets_its_own_answer() {
+    let mut talk = Talk::ready();
+    talk.line(&init(&[]));
+    talk.prompt(0, "hi");
+    let unasked = TurnKey::unasked(0).0;
+    assert_eq!(told(&talk.line(&says("by itself"))), [(unasked, "by itself")]);
+    assert_eq!(outcomes(&talk.line(&result(&[], "by itself"))), [(unasked, "by itself")]);
+    talk.begin();
+    assert_eq!(told(&talk.line(&says("hello"))), [(0, "hello")]);
+    assert_eq!(outcomes(&talk.finish("hello")), [(0, "hello")]);
+}
+
+#[test]
+fn a_prompt_that_the_cli_takes_into_an_unasked_turn_is_answered_all_the_same() {
+    let mut talk = Talk::ready();
+    talk.line(&init(&[]));
+    talk.line(&says("by itself"));
+    talk.prompt(0, "hi");
+    let id = talk.message_id();
+    let taken = talk.line(&lifecycle(&id, "started"));
+    assert_eq!(outcomes(&taken), [(TurnKey::unasked(0).0, "by itself")]);
+    assert_eq!(told(&talk.line(&says("hello"))), [(0, "hello")]);
+    assert!(talk.line(&lifecycle(&id, "completed")).is_empty(), "the result comes later");
+    let mut end = result(&[&id], "hello");
+    end["origin"] = json!({"kind": "task-notification"});
+    assert_eq!(outcomes(&talk.line(&end)), [(0, "hello")]);
+}
+
+#[test]
+fn a_model_is_set_before_the_prompt_and_only_when_it_is_another() {
+    let mut talk = Talk::ready();
+    talk.options.model = Some("opus".into());
+    assert_eq!(request_ids(&talk.prompt(0, "hi"), "set_model").len(), 1);
+    let sent = talk.confirm("set_model");
+    assert_eq!(written(&sent)[0]["message"]["content"], "hi");
+    talk.begin();
+    talk.finish("1");
+    assert_eq!(written(&talk.prompt(1, "again"))[0]["type"], "user");
+    talk.begin();
+    talk.finish("2");
+    talk.options.model = None;
+    assert_eq!(written(&talk.prompt(2, "and again"))[0]["type"], "user", "it stays as it is");
+}
+
+#[test]
+fn a_model_that_is_refused_fails_the_turn_and_not_the_process() {
+    let mut talk = Talk::ready();
+    talk.options.model = Some("none".into());
+    talk.prompt(0, "hi");
+    let refused = talk.respond("set_model", &json!({"subtype": "error", "error": "no such model"}));
+    assert_eq!(outcomes(&refused), [(0, "invalid_request")]);
+    talk.options.model = None;
+    assert_eq!(written(&talk.prompt(1, "hi"))[0]["type"], "user");
+}
+
+#[test]
+fn cancel_is_the_interrupt_of_the_protocol_and_its_result_the_end() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    let out = talk.cancel(0);
+    assert_eq!(written(&out)[0]["request"], json!({"subtype": "interrupt", "cancel_queued": true}));
+    assert!(ends(&out).is_empty());
+    assert!(talk.cancel(0).is_empty(), "once");
+    talk.confirm("interrupt");
+    let end = json!({"type": "result", "subtype": "error_during_execution", "is_error": true,
+        "terminal_reason": "aborted_streaming", "num_turns": 1, "session_id": NEW_ID,
+        "user_message_uuids": [talk.message_id()]});
+    assert_eq!(outcomes(&talk.line(&end)), [(0, "cancelled")]);
+    assert!(talk.line(&says("late")).is_empty(), "nothing of it is told any more");
+    assert_eq!(written(&talk.prompt(1, "next"))[0]["type"], "user");
+    assert!(talk.line(&says("later")).is_empty(), "nor is it told to the next turn");
+}
+
+#[test]
+fn a_prompt_that_was_not_sent_is_cancelled_at_once() {
+    let mut talk = Talk::ready();
+    talk.options.model = Some("opus".into());
+    talk.prompt(0, "hi");
+    assert_eq!(outcomes(&talk.cancel(0)), [(0, "cancelled")]);
+    assert!(written(&talk.confirm("set_model")).is_empty(), "it is not sent afterwards");
+}
+
+#[test]
+fn a_prompt_that_the_cli_dropped_before_it_began_ends_without_a_result() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    let id = talk.message_id();
+    talk.cancel(0);
+    assert_eq!(outcomes(&talk.line(&lifecycle(&id, "cancelled"))), [(0, "cancelled")]);
+    let answer = json!({"subtype": "success", "response": {"cancelled": [id]}});
+    assert!(ends(&talk.respond("interrupt", &answer)).is_empty());
+    talk.prompt(1, "hi");
+    let id = talk.message_id();
+    talk.cancel(1);
+    let answer = json!({"subtype": "success", "response": {"cancelled": [id]}});
+    assert_eq!(outcomes(&talk.respond("interrupt", &answer)), [(1, "cancelled")]);
+}
+
+#[test]
+fn the_next_prompt_waits_until_the_interrupt_was_taken() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    talk.cancel(0);
+    talk.finish("done before it was cancelled");
+    assert!(talk.prompt(1, "next").is_empty());
+    assert_eq!(written(&talk.confirm("interrupt"))[0]["message"]["content"], "next");
+}
+
+#[test]
+fn cancelling_an_unasked_turn_leaves_the_prompt_behind_it() {
+    let mut talk = Talk::ready();
+    talk.line(&init(&[]));
+    talk.prompt(0, "hi");
+    let out = talk.cancel(TurnKey::unasked(0).0);
+    assert_eq!(written(&out)[0]["request"], json!({"subtype": "interrupt"}));
+}
+
+#[test]
+fn what_an_interrupted_turn_left_in_the_background_is_stopped() {
+    let task =
+        |subtype: &str, id: &str| json!({"type": "system", "subtype": subtype, "task_id": id});
+    for (cancelled, expected) in [(true, vec!["b"]), (false, vec![])] {
+        let mut talk = Talk::ready();
+        talk.prompt(0, "hi");
+        talk.begin();
+        talk.line(&task("task_started", "a"));
+        talk.line(&task("task_started", "b"));
+        talk.line(&task("task_notification", "a"));
+        if cancelled {
+            talk.cancel(0);
+        }
+        let out = talk.finish("");
+        let stopped: Vec<_> =
+            written(&out).iter().map(|line| line["request"]["task_id"].clone()).collect();
+        assert_eq!(stopped, expected);
+    }
+}
+
+#[test]
+fn requests_are_passed_on_with_their_kind_and_what_they_are_about() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    for (tool, input, kind, title) in [
+        ("Bash", json!({"command": "a &&\nb"}), PermissionKind::Command, "a &&\nb"),
+        ("Edit", json!({"file_path": "/a"}), PermissionKind::Edit, "/a"),
+        ("Write", json!({"file_path": "/a"}), PermissionKind::Edit, "/a"),
+        ("NotebookEdit", json!({"notebook_path": "/n"}), PermissionKind::Edit, "/n"),
+        ("Read", json!({"file_path": "/a"}), PermissionKind::Read, "/a"),
+        ("Glob", json!({"pattern": "*"}), PermissionKind::Read, "*"),
+        ("Grep", json!({"pattern": "x"}), PermissionKind::Read, "x"),
+        ("WebFetch", json!({"url": "http://a"}), PermissionKind::Network, "http://a"),
+        ("WebSearch", json!({"query": "q"}), PermissionKind::Network, "q"),
+        ("mcp__db__drop", json!({}), PermissionKind::Other, "mcp__db__drop"),
+    ] {
+        let out = talk.line(&asks(tool, tool, &input));
+        let [permission] = asked(&out)[..] else { panic!("{out:?}") };
+        assert_eq!((permission.kind, permission.title.as_str()), (kind, title), "{tool}");
+        assert_eq!(permission.options, Permission::decisions());
+        assert_eq!(permission.input.as_ref(), Some(&input));
+        let out = talk.answer(0, tool, &allow(None));
+        let response = written(&out)[0]["response"].clone();
+        assert_eq!(response["request_id"], tool);
+        assert_eq!(response["response"], json!({"behavior": "allow", "updatedInput": input}));
+        assert!(talk.answer(0, tool, &allow(None)).is_empty(), "once");
+    }
+}
+
+#[test]
+fn a_denial_tells_the_model_why() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    talk.line(&asks("r", "Bash", &json!({"command": "rm -r /"})));
+    let out = talk.answer(0, "r", &Ruling::Deny { why: "never".into() });
+    let response = &written(&out)[0]["response"]["response"];
+    assert_eq!(*response, json!({"behavior": "deny", "message": "never"}));
+}
+
+#[test]
+fn several_questions_are_asked_one_by_one_and_answered_together() {
+    let question =
+        |text: &str| json!({"question": text, "options": [{"label": "Yes"}, {"label": "No"}]});
+    let input = json!({"questions": [question("Sure?"), question("Really?"), question("Why?")]});
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    talk.line(&asks("r", "AskUserQuestion", &input));
+    talk.answer(0, "r", &allow(Some("yes")));
+    talk.answer(0, "r.2", &allow(None));
+    let out = talk.answer(0, "r.3", &allow(Some("because")));
+    let all = asked(&talk.said);
+    let titles: Vec<_> = all.iter().map(|permission| permission.title.as_str()).collect();
+    assert_eq!(titles, ["Sure?", "Really?", "Why?"]);
+    assert!(all.iter().all(|permission| permission.kind == PermissionKind::Question));
+    assert_eq!(all[0].options, ["Yes", "No"]);
+    let updated = &written(&out)[0]["response"]["response"]["updatedInput"];
+    assert_eq!(updated["questions"], input["questions"]);
+    assert_eq!(updated["answers"], json!({"Sure?": "Yes", "Why?": "because"}));
+}
+
+#[test]
+fn a_request_that_the_cli_takes_back_needs_no_answer() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    talk.line(&asks("r", "Bash", &json!({})));
+    let out = talk.line(&json!({"type": "control_cancel_request", "request_id": "r"}));
+    assert!(matches!(&out[..], [Action::Withdraw { request, .. }] if request == "r"));
+    assert!(talk.answer(0, "r", &allow(None)).is_empty());
+}
+
+#[test]
+fn no_request_is_left_without_an_answer() {
+    let mut talk = Talk::ready();
+    let out = talk.line(&asks("between turns", "Bash", &json!({})));
+    assert_eq!(written(&out)[0]["response"]["response"]["behavior"], "deny");
+    let other = json!({"type": "control_request", "request_id": "hook",
+        "request": {"subtype": "hook_callback"}});
+    let out = talk.line(&other);
+    assert_eq!(written(&out)[0]["response"]["subtype"], "error");
+    assert_eq!(written(&out)[0]["response"]["request_id"], "hook");
+    talk.prompt(0, "hi");
+    talk.begin();
+    talk.line(&asks("left open", "Bash", &json!({})));
+    let out = talk.finish("done");
+    assert_eq!(written(&out)[0]["response"]["request_id"], "left open");
+    assert_eq!(written(&out)[0]["response"]["response"]["behavior"], "deny");
+    assert!(matches!(out.last(), Some(Action::EndTurn { .. })), "before the turn is over");
+}
+
+#[test]
+fn a_slash_is_text_unless_commands_are_on() {
+    let mut talk = Talk::ready();
+    assert_eq!(written(&talk.prompt(0, "/clear"))[0]["client_composed"], true);
+    talk.begin();
+    talk.finish("");
+    talk.options.prompt_commands = crate::request::PromptCommands::On;
+    assert!(written(&talk.prompt(1, "/clear"))[0]["client_composed"].is_null());
+}
+
+#[test]
+fn a_cleared_conversation_has_another_id_and_counts_anew() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    talk.finish("1");
+    talk.prompt(1, "/clear");
+    talk.line(&lifecycle(&talk.message_id(), "started"));
+    talk.line(&json!({"type": "conversation_reset", "new_conversation_id": "not this one"}));
+    let mut cleared = init(&[&talk.message_id()]);
+    cleared["session_id"] = json!("cleared");
+    let opened = talk.line(&cleared);
+    assert!(matches!(&opened[..], [Action::Opened { id, .. }] if id == "cleared"));
+    let mut end = result(&[&talk.message_id()], "");
+    end["total_cost_usd"] = json!(0.125);
+    let out = talk.line(&end);
+    assert_eq!(ends(&out)[0].1.usage.cost_usd, Some(0.125));
+    assert_eq!(ends(&out)[0].1.totals.unwrap().cost_usd, 0.125);
+}
+
+#[test]
+fn the_cost_is_that_of_the_turn_although_the_process_adds_up() {
+    let mut talk = Talk::ready();
+    for (turn, (total, cost)) in [(0.5, 0.5), (0.75, 0.25), (0.75, 0.0)].into_iter().enumerate() {
+        talk.prompt(u32::try_from(turn).unwrap(), "hi");
+        talk.begin();
+        let mut end = result(&[&talk.message_id()], "");
+        end["total_cost_usd"] = json!(total);
+        let out = talk.line(&end);
+        assert_eq!(ends(&out)[0].1.usage.cost_usd, Some(cost));
+        assert_eq!(ends(&out)[0].1.totals.unwrap().cost_usd, total);
+    }
+}
+
+#[test]
+fn text_of_a_broken_connection_is_withdrawn() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    let event = |event: Value| json!({"type": "stream_event", "event": event});
+    talk.line(&event(json!({"type": "message_start", "message": {"id": "m"}})));
+    talk.line(&event(json!({"type": "content_block_delta", "index": 0,
+        "delta": {"type": "text_delta", "text": "half"}})));
+    let mut stop = event(json!({"type": "message_stop"}));
+    stop["abandoned_blocks"] = json!({"api_message_id": "m", "from_block_index": 0});
+    assert_eq!(statuses(&talk.line(&stop), "retracted").len(), 1);
+}
+
+#[test]
+fn a_wait_that_the_provider_asks_for_ends_the_turn_and_keeps_the_process() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    let retry = json!({"type": "system", "subtype": "api_retry", "retry_delay_ms": 60_000,
+        "error_status": 429, "error": "rate_limit"});
+    let out = talk.line(&retry);
+    assert_eq!(request_ids(&out, "interrupt").len(), 1);
+    assert!(!has_stopped(&out));
+    let mut end = result(&[&talk.message_id()], "");
+    end["terminal_reason"] = json!("aborted_streaming");
+    end["is_error"] = json!(true);
+    let out = talk.line(&end);
+    assert_eq!(outcomes(&out), [(0, "rate_limited")]);
+    let failure = ends(&out)[0].1.failure.as_ref().unwrap();
+    assert_eq!(failure.retry_after, Some(Duration::from_secs(60)));
+    assert!(talk.step(Input::Timer(TimerKey(0))).is_empty(), "the turn is over");
+}
+
+#[test]
+fn a_process_that_does_not_end_a_turn_that_was_given_up_is_stopped() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    let retry = json!({"type": "system", "subtype": "api_retry", "retry_delay_ms": 60_000,
+        "error_status": 529, "error": "overloaded"});
+    let out = talk.line(&retry);
+    let timer = out.iter().find_map(|action| {
+        let Action::Arm { timer, .. } = action else { return None };
+        Some(*timer)
+    });
+    assert!(has_stopped(&talk.step(Input::Timer(timer.unwrap()))));
+    assert_eq!(outcomes(&talk.exit(&exit(143, ""))), [(0, "overloaded")]);
+}
+
+#[test]
+fn a_result_that_was_too_long_to_read_does_not_keep_the_turn_open() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    talk.step(Input::Line { from: Stream::Stdout, bytes: b"{\"type\":\"res", cut: true });
+    let out = talk.line(&lifecycle(&talk.message_id(), "completed"));
+    assert_eq!(outcomes(&out), [(0, "unreadable_output")]);
+}
+
+#[test]
+fn the_death_of_the_process_ends_every_turn_in_it() {
+    let mut talk = Talk::ready();
+    talk.line(&init(&[]));
+    talk.prompt(0, "hi");
+    let killed = Exit { code: None, signal: Some(libc::SIGKILL), stderr: String::new() };
+    let out = talk.exit(&killed);
+    assert_eq!(outcomes(&out), [(TurnKey::unasked(0).0, "crashed"), (0, "crashed")]);
+    let mut talk = Talk::ready();
+    assert!(talk.exit(&killed).is_empty(), "nothing ran");
+}
+
+#[test]
+fn lines_that_cannot_be_read_are_passed_on_while_a_turn_runs() {
+    let mut talk = Talk::ready();
+    assert!(talk.step(stdout_line(b"banner")).is_empty());
+    talk.prompt(0, "hi");
+    assert_eq!(talk.step(stdout_line(b"before it began")).len(), 1);
+    talk.begin();
+    assert_eq!(talk.step(stdout_line(b"[1]")).len(), 1);
+    assert_eq!(talk.line(&json!({"type": "news"})).len(), 1);
+    assert_eq!(talk.line(&json!({"kind": "news"})).len(), 1);
+}
