@@ -30,6 +30,7 @@ fn warm_launch<'a>(options: &'a Options, open: &'a Open) -> WarmLaunch<'a> {
         new_id: NEW_ID,
         version: None,
         run_dir: std::path::Path::new(RUN_DIR),
+        variables: &[],
     }
 }
 
