@@ -96,10 +96,14 @@ impl Prepared {
             self.recall()?;
             seed = Seed::new(self, warm)?;
         }
-        let warnings = seed.warnings.drain(..).chain(self.notes());
-        let warnings = warnings.map(|text| EventBody::Status(Status::Warning { text }));
-        let opening = std::iter::once(started(self)).chain(warnings).collect();
+        let mut warnings: Vec<String> = seed.warnings.drain(..).chain(self.notes()).collect();
         let lease = self.host.pool().take(seed, self.request.open.clone()).await?;
+        if lease.is_replacement {
+            warnings.push("the agent's process had ended; a new one was started".to_owned());
+        }
+        let warnings = warnings.into_iter().map(|text| Status::Warning { text });
+        let opening =
+            std::iter::once(started(self)).chain(warnings.map(EventBody::Status)).collect();
         Ok((lease, opening))
     }
 

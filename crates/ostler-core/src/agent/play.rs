@@ -125,7 +125,7 @@ pub(crate) fn transcript(actions: &[Action]) -> String {
                 format!("{parent}{}", event_line(event))
             }
             Action::EndTurn { end, .. } => format!(
-                "end text={:?} failure={:?} model={:?} stop={:?} {} totals={:?} meta={:?}",
+                "end text={:?} failure={:?} model={:?} stop={:?} {} totals={:?} meta={:?}{}",
                 end.text.as_deref().map(shorten),
                 end.failure.as_ref().map(|f| (f.kind.code(), shorten(&f.message), f.retry_after)),
                 end.model,
@@ -133,6 +133,7 @@ pub(crate) fn transcript(actions: &[Action]) -> String {
                 usage_line(&end.usage),
                 end.totals,
                 end.meta.keys().collect::<Vec<_>>(),
+                end.file.as_ref().map(|file| format!(" file={file:?}")).unwrap_or_default(),
             ),
         };
         writeln!(text, "{line}").unwrap();

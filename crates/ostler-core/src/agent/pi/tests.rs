@@ -5,6 +5,7 @@ mod launch;
 mod properties;
 mod recordings;
 mod traps;
+mod warm;
 
 use super::SPEC;
 use crate::{

@@ -277,11 +277,12 @@ impl Rpc {
         }
         let Some(running) = self.running_as(turn) else { return };
         running.cancel();
-        self.dialogs.dismiss(out);
         self.abort(turn, out);
     }
 
     fn abort(&mut self, turn: TurnKey, out: &mut Vec<Action>) {
+        // Else a tool would wait for its answer, and the CLI for the tool.
+        self.dialogs.dismiss(out);
         // Else the CLI would go on with what is queued.
         self.requests.send("clear_queue", json!({}), Purpose::Forget, out);
         self.requests.send("abort", json!({}), Purpose::Abort(turn), out);

@@ -199,6 +199,14 @@ impl Worker {
     /// Ends a turn and hands it back.
     pub(super) fn finish(&mut self, key: TurnKey, end: Option<TurnEnd>) {
         let Some(mut turn) = self.turns.remove(&key.0) else { return };
+        if !self.ready
+            && let Phase::Waiting { opening, .. } = mem::replace(&mut turn.phase, Phase::Running)
+        {
+            // Its process was started for it, as that of a one-shot turn.
+            for event in opening {
+                turn.way.outbox.push(None, event);
+            }
+        }
         let by = if turn.reason.is_some() { DecidedBy::Cancel } else { DecidedBy::Agent };
         for request in turn.requests() {
             turn.resolve(&request, Decision::Deny, by);

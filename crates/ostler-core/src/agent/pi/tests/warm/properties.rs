@@ -1,0 +1,226 @@
+//! What holds for every conversation, whatever either side says.
+
+use std::collections::BTreeSet;
+
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+
+const CASES: u32 = 512;
+
+/// Something that happens. Orders that the driver would not give then are skipped.
+#[derive(Clone, Debug)]
+enum Happening {
+    Line(Vec<u8>, Stream, bool),
+    /// A good or bad answer to the oldest command of the process.
+    Reply(bool, Value),
+    Prompt,
+    Cancel,
+    Steer,
+    Answer(bool),
+    Ring,
+    Dialog(&'static str, u8),
+}
+
+fn any_event() -> impl Strategy<Value = Vec<u8>> {
+    let lines = prop::sample::select(vec![
+        r#"{"type":"agent_start"}"#,
+        r#"{"type":"turn_start"}"#,
+        r#"{"type":"message_start","message":{"role":"assistant","content":[]}}"#,
+        r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"a"}}"#,
+        r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"ab"}],"stopReason":"stop"}}"#,
+        r#"{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"toolUse"}}"#,
+        r#"{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"429 {}"}}"#,
+        r#"{"type":"tool_execution_start","toolCallId":"t","toolName":"bash","args":{}}"#,
+        r#"{"type":"turn_end"}"#,
+        r#"{"type":"agent_end","willRetry":true}"#,
+        r#"{"type":"agent_end"}"#,
+        r#"{"type":"agent_settled"}"#,
+        r#"{"type":"agent_settled","aborted":true}"#,
+        r#"{"type":"auto_retry_start","attempt":1,"delayMs":60000,"errorMessage":"x"}"#,
+        r#"{"type":"compaction_start"}"#,
+        r#"{"type":"extension_error","error":"x"}"#,
+        r#"{"type":"session","id":"other"}"#,
+        r#"{"type":"result","result":"old"}"#,
+        r#"{"type":"response","id":"r9","success":true}"#,
+        r#"{"type":"response","command":"parse","success":false}"#,
+        "garbage",
+        "{",
+    ]);
+    prop_oneof![
+        8 => lines.prop_map(|line| line.as_bytes().to_vec()),
+        1 => any_value(&["type", "id", "message", "method"])
+            .prop_map(|value| value.to_string().into_bytes()),
+        1 => vec(any::<u8>(), 0..60),
+    ]
+}
+
+fn any_data() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        4 => Just(state(SESSION)),
+        1 => Just(state("another")),
+        1 => Just(json!({"disposition": "handled"})),
+        1 => Just(json!({"disposition": "started"})),
+        1 => Just(json!({"cancelled": true})),
+        1 => any_value(&["sessionId", "isStreaming"]),
+    ]
+}
+
+fn any_happening() -> impl Strategy<Value = Happening> {
+    let from = prop_oneof![9 => Just(Stream::Stdout), 1 => Just(Stream::Stderr)];
+    let line = (any_event(), from, prop::bool::weighted(0.05))
+        .prop_map(|(bytes, from, cut)| Happening::Line(bytes, from, cut));
+    let methods = ["select", "confirm", "input", "editor", "notify", "setTitle", "news"];
+    let dialog = (prop::sample::select(methods.to_vec()), 0u8..3)
+        .prop_map(|(method, id)| Happening::Dialog(method, id));
+    prop_oneof![
+        8 => line,
+        6 => (prop::bool::weighted(0.9), any_data()).prop_map(|(ok, data)| Happening::Reply(ok, data)),
+        3 => Just(Happening::Prompt),
+        1 => Just(Happening::Cancel),
+        1 => Just(Happening::Steer),
+        1 => any::<bool>().prop_map(Happening::Answer),
+        1 => Just(Happening::Ring),
+        2 => dialog,
+    ]
+}
+
+/// What the driver knows.
+#[derive(Default)]
+struct Driver {
+    is_ready: bool,
+    is_open: bool,
+    n_turns: u32,
+    running: BTreeSet<u32>,
+    ended: Vec<u32>,
+    asked: BTreeSet<String>,
+    timers: Vec<TimerKey>,
+}
+
+impl Driver {
+    fn saw(&mut self, actions: &[Action]) {
+        for action in actions {
+            match action {
+                Action::Ready => self.is_ready = true,
+                Action::OpenFailed { .. } => {
+                    self.is_open = false;
+                    self.ended.extend(std::mem::take(&mut self.running));
+                }
+                Action::Unasked { turn, .. } => {
+                    assert!(self.running.insert(turn.0), "a turn of its own");
+                }
+                Action::EndTurn { turn, .. } => {
+                    assert!(self.running.remove(&turn.0), "{turn:?} ends once");
+                    self.ended.push(turn.0);
+                }
+                Action::Emit { turn, .. } => {
+                    assert!(self.running.contains(&turn.0), "{action:?} of a turn that runs");
+                }
+                Action::Ask { turn, permission } => {
+                    assert!(self.running.contains(&turn.0));
+                    assert!(self.asked.insert(permission.request.clone()), "asked once");
+                }
+                Action::Withdraw { request, .. } => assert!(self.asked.remove(request)),
+                Action::Write(_) => {
+                    for line in written(std::slice::from_ref(action)) {
+                        if line["type"] == "extension_ui_response" {
+                            self.asked.remove(line["id"].as_str().unwrap());
+                        }
+                    }
+                }
+                Action::Arm { timer, .. } => self.timers.push(*timer),
+                Action::Opened { .. } | Action::Stop => {}
+            }
+        }
+        // One may run that nobody asked for while a prompt waits.
+        assert!(self.running.len() <= 2, "one at a time");
+        assert!(!self.running.is_empty() || self.asked.is_empty(), "all is answered after a turn");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(CASES))]
+
+    #[test]
+    fn whatever_happens_every_turn_ends_once_and_every_question_is_answered(
+        happenings in vec(any_happening(), 0..60),
+        settles in any::<bool>(),
+        is_resumed in any::<bool>(),
+        max_turns in prop::option::of(0u32..2),
+        code in prop::option::of(0i32..3),
+    ) {
+        let mut started = Started { version: settles.then_some("0.87.1"), ..Started::default() };
+        started.options.max_turns = max_turns;
+        let mut open = Open::New;
+        if is_resumed {
+            let mut memo = Memo::of_id("pi", SESSION);
+            memo.file = Some("/sessions/x.jsonl".into());
+            open = Open::Resume(Box::new(memo));
+        }
+        let mut process = Process::new(&started);
+        let mut driver = Driver::default();
+        driver.saw(&process.order(Order::Start));
+        for (second, happening) in (0..).zip(happenings) {
+            let turn = TurnKey(driver.running.first().copied().unwrap_or(u32::MAX / 2));
+            let actions = match happening {
+                Happening::Line(bytes, from, cut) => {
+                    process.step_at(second, Input::Line { from, bytes: &bytes, cut })
+                }
+                Happening::Reply(is_good, data) => {
+                    let Some(asked) = process.commands.first().cloned() else { continue };
+                    let command = asked["type"].as_str().unwrap().to_owned();
+                    if command == "extension_ui_response" {
+                        process.commands.remove(0);
+                        continue;
+                    }
+                    if is_good {
+                        process.reply(&command, &data)
+                    } else {
+                        process.refuse(&command, "no")
+                    }
+                }
+                Happening::Prompt if driver.is_open && driver.running.is_empty() => {
+                    let key = driver.n_turns;
+                    driver.n_turns += 1;
+                    driver.running.insert(key);
+                    process.prompt(key, "hi")
+                }
+                Happening::Prompt if driver.is_ready && !driver.is_open && driver.n_turns == 0 => {
+                    driver.is_open = true;
+                    process.order_open(&open)
+                }
+                Happening::Cancel => process.step(Input::Cancel { turn }),
+                Happening::Steer => process.order(Order::Steer { turn, text: "left" }),
+                Happening::Answer(is_allowed) => {
+                    let Some(request) = driver.asked.first().cloned() else { continue };
+                    let ruling = if is_allowed {
+                        Ruling::Allow { text: None }
+                    } else {
+                        Ruling::Deny { why: "no".to_owned() }
+                    };
+                    let request = request.as_str();
+                    process.order(Order::Answer { turn, request, ruling: &ruling })
+                }
+                Happening::Ring => match driver.timers.pop() {
+                    Some(timer) => process.step(Input::Timer(timer)),
+                    None => continue,
+                },
+                Happening::Dialog(method, id) => {
+                    let line = json!({
+                        "type": "extension_ui_request", "id": format!("{method}{id}"), "method": method,
+                        "title": "?", "options": ["Yes", "No"], "timeout": u64::from(id) * 1000,
+                    });
+                    process.line(&line)
+                }
+                Happening::Prompt => continue,
+            };
+            driver.saw(&actions);
+        }
+        let gone = Exit { code, signal: code.is_none().then_some(9), stderr: String::new() };
+        driver.saw(&process.exit(&gone));
+        prop_assert!(driver.running.is_empty(), "every turn has ended");
+        for turn in 0..driver.n_turns {
+            prop_assert_eq!(driver.ended.iter().filter(|ended| **ended == turn).count(), 1);
+        }
+    }
+}
