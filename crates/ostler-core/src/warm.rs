@@ -30,6 +30,7 @@ use crate::{
     failure::{Failure, FailureKind},
     outbox::Outbox,
     prepared::{InFlight, Prepared, Session},
+    request::Open,
     turn::{Control, EVENTS_AHEAD, Turn},
     verdict::{Evidence, Reason},
 };
@@ -213,8 +214,12 @@ impl Prepared {
     fn unasked_hook(&self, lease: &Lease) -> UnaskedHook {
         let prepared = self.clone();
         let commands = lease.commands.downgrade();
-        Arc::new(move |key| {
+        Arc::new(move |key, session| {
             let mut prepared = prepared.clone();
+            if let Some(session) = session {
+                let memo = prepared.memo_of(session);
+                prepared.request.open = Open::Resume(Box::new(memo));
+            }
             let id = TurnId::new();
             let (control, says) = Control::under(prepared.host.shutdown_token());
             let (sender, events) = mpsc::channel(EVENTS_AHEAD);
