@@ -114,6 +114,11 @@ impl Ui {
         self.mid_line = false;
     }
 
+    /// Notes that the terminal shows `^C`, below which things go on.
+    pub(crate) fn interrupted(&mut self) {
+        self.is_asking = !self.mid_line && !self.is_editing;
+    }
+
     fn aside(&mut self, text: &str) {
         if self.mid_line && self.is_terminal() && io::stderr().is_terminal() {
             self.end_line().ok();

@@ -171,6 +171,7 @@ impl<'a> Talk<'a> {
             }
             Happening::Heard(Heard::End) => self.go_deaf(),
             Happening::Wish(Wish::Interrupt) if self.setup.speech == Speech::Person => {
+                self.renderer.ui().interrupted();
                 self.interrupt();
             }
             Happening::Wish(_) if self.broken_off.is_some() => self.turns.kill(),
