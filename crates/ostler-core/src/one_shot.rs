@@ -17,6 +17,10 @@ impl Prepared {
     /// Starts a process for the turn and follows it until it is gone.
     pub(crate) async fn run_once(&mut self, turn: &mut InFlight) -> Result<Evidence, Reason> {
         let limits = self.limits(turn.started);
+        // A process of its own cannot be spoken to; whoever tries learns it now,
+        // not at the end of the turn.
+        turn.says.close();
+        while turn.says.try_recv().is_ok() {}
         self.release_warm().await;
         turn.session.lock =
             self.lock_session(&mut turn.outbox, &turn.control, limits.deadline).await?;

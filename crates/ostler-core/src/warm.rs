@@ -30,6 +30,7 @@ use crate::{
     failure::{Failure, FailureKind},
     outbox::Outbox,
     prepared::{InFlight, Prepared, Session},
+    request::Open,
     turn::{Control, EVENTS_AHEAD, Turn},
     verdict::{Evidence, Reason},
 };
@@ -96,10 +97,14 @@ impl Prepared {
             self.recall()?;
             seed = Seed::new(self, warm)?;
         }
-        let warnings = seed.warnings.drain(..).chain(self.notes());
-        let warnings = warnings.map(|text| EventBody::Status(Status::Warning { text }));
-        let opening = std::iter::once(started(self)).chain(warnings).collect();
+        let mut warnings: Vec<String> = seed.warnings.drain(..).chain(self.notes()).collect();
         let lease = self.host.pool().take(seed, self.request.open.clone()).await?;
+        if lease.is_replacement {
+            warnings.push("the agent's process had ended; a new one was started".to_owned());
+        }
+        let warnings = warnings.into_iter().map(|text| Status::Warning { text });
+        let opening =
+            std::iter::once(started(self)).chain(warnings.map(EventBody::Status)).collect();
         Ok((lease, opening))
     }
 
@@ -209,8 +214,12 @@ impl Prepared {
     fn unasked_hook(&self, lease: &Lease) -> UnaskedHook {
         let prepared = self.clone();
         let commands = lease.commands.downgrade();
-        Arc::new(move |key| {
+        Arc::new(move |key, session| {
             let mut prepared = prepared.clone();
+            if let Some(session) = session {
+                let memo = prepared.memo_of(session);
+                prepared.request.open = Open::Resume(Box::new(memo));
+            }
             let id = TurnId::new();
             let (control, says) = Control::under(prepared.host.shutdown_token());
             let (sender, events) = mpsc::channel(EVENTS_AHEAD);

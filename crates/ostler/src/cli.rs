@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod agents;
+mod asking;
 mod chat;
 mod demo;
 mod doctor;
@@ -8,10 +9,12 @@ mod plan;
 mod prompt;
 mod rehearsal;
 mod render;
+mod requests;
 mod run;
 mod signals;
 mod sim;
 mod turn_args;
+mod typed;
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 

@@ -6,7 +6,7 @@
 //! disk was replaced, or when its session is wanted elsewhere.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -32,6 +32,9 @@ use crate::{
     request::Open,
     verdict::Reason,
 };
+
+/// How many sessions are remembered whose process died.
+const MAX_BEREFT: usize = 256;
 
 /// What parked processes may cost.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +123,8 @@ pub(crate) struct Lease {
     pub(crate) turn: TurnKey,
     /// The session is not open in the process yet.
     pub(crate) is_new: bool,
+    /// The process in which the session was open has died since.
+    pub(crate) is_replacement: bool,
     member: MemberId,
     news: mpsc::UnboundedSender<News>,
 }
@@ -143,6 +148,7 @@ impl Pool {
             members: HashMap::new(),
             next_member: 0,
             stats: PoolStats::default(),
+            bereft: VecDeque::new(),
             news,
         };
         host.tasks().spawn(keeper.run(asked, heard));
@@ -195,6 +201,8 @@ struct Keeper {
     members: HashMap<MemberId, Member>,
     next_member: u64,
     stats: PoolStats,
+    /// Sessions whose process died, the latest last.
+    bereft: VecDeque<(&'static str, String)>,
     news: mpsc::UnboundedSender<News>,
 }
 
@@ -315,10 +323,19 @@ impl Keeper {
                     && !member.retired
                 {
                     self.stats.died += 1;
+                    self.remember_dead(member);
                 }
             }
             News::Returned { member, session } => self.returned(member, session),
         }
+    }
+
+    /// Notes whose process died, so that the next turn there can be told.
+    fn remember_dead(&mut self, member: Member) {
+        let ids = member.seats.into_values().filter_map(|seat| seat.id);
+        self.bereft.extend(ids.map(|id| (member.agent, id)));
+        let n_too_many = self.bereft.len().saturating_sub(MAX_BEREFT);
+        self.bereft.drain(..n_too_many);
     }
 
     fn returned(&mut self, id: MemberId, session: SessionKey) {
@@ -387,9 +404,14 @@ impl Keeper {
         member.next_session = member.next_session.saturating_add(1);
         let seat = Seat { id: None, n_turns: 0, idle_since: Instant::now(), wanted: false };
         member.seats.insert(session, seat);
-        let lease = self.lease(member_id, session, true).ok_or_else(shutting_down);
+        let mut lease = self.lease(member_id, session, true).ok_or_else(shutting_down)?;
+        lease.is_replacement = open.memo().is_some_and(|memo| {
+            let known = |(agent, id): &(&str, String)| *agent == seed.spec().name && *id == memo.id;
+            let found = self.bereft.iter().position(known);
+            found.is_some_and(|at| self.bereft.remove(at).is_some())
+        });
         self.keep_spares(&seed);
-        lease
+        Ok(lease)
     }
 
     fn start(&mut self, seed: &Seed, open: &Open) -> Result<MemberId, Reason> {
@@ -423,6 +445,7 @@ impl Keeper {
             session,
             turn: TurnKey(member.next_turn.fetch_add(1, Ordering::Relaxed)),
             is_new,
+            is_replacement: false,
             member: id,
             news: self.news.clone(),
         })

@@ -69,8 +69,10 @@ pub(crate) enum Command {
     Close { session: SessionKey },
 }
 
-/// Makes the way of a turn that the agent began by itself.
-pub(crate) type UnaskedHook = Arc<dyn Fn(TurnKey) -> (Way, Vec<EventBody>) + Send + Sync>;
+/// Makes the way of a turn that the agent began by itself, in the session of
+/// this id.
+pub(crate) type UnaskedHook =
+    Arc<dyn Fn(TurnKey, Option<&str>) -> (Way, Vec<EventBody>) + Send + Sync>;
 
 /// What a worker is made from.
 pub(crate) struct Parts {

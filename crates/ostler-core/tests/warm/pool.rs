@@ -3,14 +3,16 @@
 use std::{os::unix::fs::symlink, time::Duration};
 
 use ostler_core::{
-    CliAgent, PoolLimits, PoolStats, TurnRequest, event::Mode, failure::FailureKind,
+    CliAgent, EventBody, PoolLimits, PoolStats, TurnRequest,
+    event::{Mode, Status},
+    failure::FailureKind,
     registry::Agent as _,
 };
 
 use crate::{
     Place, ended, eventually, failure, memo, ours,
     parrot::{FLOCK, PARROT},
-    text, until_kind,
+    rest, text, until_kind,
 };
 
 fn limits() -> PoolLimits {
@@ -44,7 +46,7 @@ async fn of_too_many_parked_processes_the_longest_idle_goes() {
 }
 
 #[tokio::test]
-async fn a_process_that_was_killed_while_parked_is_replaced_without_a_word() {
+async fn a_process_that_was_killed_while_parked_is_replaced_and_the_next_turn_says_so() {
     for spec in [&PARROT, &FLOCK] {
         let place = Place::new();
         let first = place.run(spec, "pid").await;
@@ -54,8 +56,13 @@ async fn a_process_that_was_killed_while_parked_is_replaced_without_a_word() {
         let sent = unsafe { libc::kill(pid, libc::SIGKILL) };
         assert_eq!(sent, 0);
         eventually("its death is noticed", async || place.host.pool_stats().await.died == 1).await;
-        let second = place.go_on(spec, &memo(&first), "count").await;
+        let request = place.request("count").resume(memo(&first));
+        let (events, second) = rest(place.start(spec, request).await).await;
         assert_eq!((text(&second), second.is_error()), ("1", false));
+        assert!(events.iter().any(|event| matches!(&event.body,
+            EventBody::Status(Status::Warning { text }) if text.contains("had ended"))));
+        let third = place.go_on(spec, &memo(&second), "count").await;
+        assert_eq!(text(&third), "2");
         place.close().await;
     }
 }

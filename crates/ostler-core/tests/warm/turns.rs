@@ -344,7 +344,8 @@ async fn a_turn_that_nobody_asked_for_has_events_and_an_end_of_its_own() {
     let own = timeout(LIMIT, unasked.recv()).await.unwrap().unwrap();
     let (events, own) = rest(own).await;
     assert!(matches!(&events[0].body, EventBody::Started(started)
-        if started.trigger == ostler_core::event::Trigger::Agent));
+        if started.trigger == ostler_core::event::Trigger::Agent
+            && started.session_id == report.session_id));
     assert_eq!(text(&own), "done in the background");
     assert_eq!(own.session_id, report.session_id);
     assert_eq!(text(&place.go_on(&PARROT, &memo(&report), "count").await), "2");

@@ -3,26 +3,36 @@
 //! Sets the conversation up; how it is held is in `talk`.
 
 mod aside;
+mod command;
+mod editor;
 mod input;
 mod message;
+mod person;
 mod queue;
-mod requests;
+mod setup;
+mod source;
 mod speaker;
 mod talk;
 mod turns;
+
+use std::io;
 
 use clap::Args;
 use ostler_core::{
     cli_agent::CliAgent,
     event::Mode,
+    failure::Failure,
     host::{Host, HostConfig},
-    request::{Permissions, TurnRequest},
+    request::TurnRequest,
 };
 use tokio::{sync::mpsc, task::JoinSet};
 
 pub(crate) use self::aside::Aside;
 use self::{
+    editor::Editor,
     queue::{Queue, WhenBusy},
+    setup::Setup,
+    source::Source,
     talk::{Ears, Speech, Talk},
 };
 use super::{
@@ -31,6 +41,7 @@ use super::{
     run,
     signals::{Signals, Wish},
     turn_args::{OutputArg, TurnArgs},
+    typed::{self, Typed},
 };
 use crate::{config::Settings, ui::Ui};
 
@@ -55,52 +66,62 @@ pub(crate) async fn run(args: ChatArgs, settings: Settings, ui: &mut Ui) -> Exit
     }
     let host = Host::new(HostConfig::from_environment(settings.environment.clone()));
     let output = args.turn.output;
-    let speech = match output {
-        OutputArg::StreamJson => Speech::Messages,
-        OutputArg::Json | OutputArg::Text => Speech::Lines,
-    };
-    let (agent, mut request) = match args.turn.prepare(&settings, &host) {
-        Ok(prepared) => prepared,
+    let (unasked, turns) = mpsc::channel(UNASKED_AHEAD);
+    let speech = speech(output, ui);
+    let setup = Setup { args: args.turn, settings, host: host.clone(), speech, unasked };
+    let begun = match setup.begin() {
+        Ok(begun) => begun,
         Err(refused) => {
             ui.notice(&format!("ostler: {}", refused.message));
             return refused.exit;
         }
     };
-    if !args.turn.cold {
-        request.mode = Mode::Warm;
+    if let Some(warning) = begun.warning {
+        ui.notice(&format!("ostler: warning: {warning}"));
     }
-    if speech == Speech::Lines && request.options.permissions == Permissions::Ask {
-        ui.notice("ostler: warning: nobody can be asked here, so the agent may only look; --permissions bypass lets it do everything");
-        request.options.permissions = Permissions::ReadOnly;
-    }
-    let mut renderer = Renderer::new(output, ui);
-    if let Some(exit) = unusable(&agent, &request, &mut renderer) {
+    if let Some((exit, failure)) = unusable(&begun.agent, &begun.request) {
+        Renderer::new(output, ui).not_started(begun.agent.spec().name, &failure);
         return exit;
     }
-    let (lines, signals) = match input::lines().and_then(|lines| Ok((lines, Signals::listen()?))) {
-        Ok(heard) => heard,
-        Err(error) => {
-            renderer.notice(&format!("ostler: could not listen: {error}"));
-            return Exit::Failed;
-        }
-    };
+    let (source, signals) =
+        match source(speech, ui).and_then(|source| Ok((source, Signals::listen()?))) {
+            Ok(heard) => heard,
+            Err(error) => {
+                ui.notice(&format!("ostler: could not listen: {error}"));
+                return Exit::Failed;
+            }
+        };
     let (wish, wishes) = mpsc::channel(1);
     let mut tasks = JoinSet::new();
     tasks.spawn(pass_on(signals, wish, host.clone()));
-    let (unasked, turns) = mpsc::channel(UNASKED_AHEAD);
-    let agent = agent.with_unasked(unasked);
-    let ears = Ears { lines, wishes, unasked: turns };
-    let talk = Talk::new(agent, request, speech, Queue::new(args.when_busy), renderer);
+    let talk = Talk::new(setup, begun, Queue::new(args.when_busy), Renderer::new(output, ui));
+    let ears = Ears { source, wishes, unasked: turns };
     let exit = Box::pin(talk.hold(args.prompt, ears)).await;
     host.shutdown(CLEAN_UP).await;
     exit
 }
 
-/// Tells now what would be wrong with every prompt.
-fn unusable(agent: &CliAgent, request: &TurnRequest, renderer: &mut Renderer<'_>) -> Option<Exit> {
+fn speech(output: OutputArg, ui: &Ui) -> Speech {
+    match output {
+        OutputArg::StreamJson => Speech::Messages,
+        OutputArg::Text if typed::somebody_is_there() && ui.is_terminal() => Speech::Person,
+        OutputArg::Json | OutputArg::Text => Speech::Lines,
+    }
+}
+
+fn source(speech: Speech, ui: &mut Ui) -> io::Result<Source> {
+    if speech != Speech::Person {
+        return input::lines().map(Source::Pipe);
+    }
+    let (editor, above) = Editor::start()?;
+    ui.print_above(above);
+    Ok(Source::Terminal { editor, typed: Typed::open().ok() })
+}
+
+/// Returns what would be wrong with every prompt.
+fn unusable(agent: &CliAgent, request: &TurnRequest) -> Option<(Exit, Failure)> {
     let any = TurnRequest { prompt: "?".to_owned(), mode: Mode::OneShot, ..request.clone() };
-    let error = agent.plan(&any).err()?;
-    Some(run::refuse(agent, &error, renderer))
+    agent.plan(&any).err().map(|error| run::refusal(&error))
 }
 
 /// Passes signals on to the conversation.

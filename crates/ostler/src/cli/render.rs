@@ -4,11 +4,12 @@
 use std::io;
 
 use ostler_core::{
-    event::{Event, EventBody, Mode, Status, StopReason, TurnId, TurnReport, Usage},
+    event::{Event, EventBody, Mode, Status, StopReason, Trigger, TurnId, TurnReport, Usage},
     failure::Failure,
+    permission::{DecidedBy, Permission},
 };
 
-use super::{chat::Aside, turn_args::OutputArg};
+use super::{asking, chat::Aside, turn_args::OutputArg};
 use crate::ui::{Ui, printable};
 
 /// Shows the events of turns, one after the other.
@@ -39,6 +40,23 @@ impl<'a> Renderer<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// Asks a person for a decision.
+    pub(crate) fn question(&mut self, permission: &Permission) {
+        self.ui.notice(&asking::question(permission));
+        self.ui.ask(asking::prompt(permission));
+    }
+
+    /// Asks again, after saying what can be replied.
+    pub(crate) fn question_again(&mut self, permission: &Permission, hint: &str) {
+        self.ui.notice(&format!("  {hint}"));
+        self.ui.ask(asking::prompt(permission));
+    }
+
+    /// Returns what everything is printed through.
+    pub(crate) fn ui(&mut self) -> &mut Ui {
+        self.ui
     }
 
     /// Shows an event.
@@ -90,8 +108,10 @@ impl<'a> Renderer<'a> {
                     Ok(())
                 }
             },
-            EventBody::Status(Status::Warning { text }) => {
-                self.ui.notice(&format!("ostler: warning: {text}"));
+            EventBody::Status(
+                status @ (Status::Warning { .. } | Status::PermissionResolved { .. }),
+            ) => {
+                self.status(status);
                 Ok(())
             }
             _ => Ok(()),
@@ -107,6 +127,9 @@ impl<'a> Renderer<'a> {
                 }
                 self.block = Some(block.clone());
                 self.ui.write(&printable(text))?;
+            }
+            EventBody::Started(started) if started.trigger == Trigger::Agent => {
+                self.ui.notice("  … the agent goes on by itself");
             }
             EventBody::ToolUse { tool, title, .. } => {
                 self.ui.notice(&format!("  → {tool}: {}", one_line(title)));
@@ -139,6 +162,19 @@ impl<'a> Renderer<'a> {
             Status::Warning { text } => format!("ostler: warning: {text}"),
             Status::Retry { text, .. } => format!("  … trying again: {}", one_line(text)),
             Status::Queued { text } => format!("  … {text}"),
+            Status::Steered { text } => format!("  … taken into account: {}", one_line(text)),
+            Status::Compacted { text } => format!("  … history shortened: {}", one_line(text)),
+            Status::PermissionResolved { decision, by, .. } => {
+                let by = match by {
+                    DecidedBy::Session => "as before",
+                    DecidedBy::Timeout => "nobody answered in time",
+                    DecidedBy::Cancel => "the turn is being ended",
+                    DecidedBy::Agent => "the agent did not wait",
+                    // Who decided it knows.
+                    _ => return,
+                };
+                format!("  … {}: {by}", decision.code())
+            }
             Status::Retracted { .. } => "  … the text above was withdrawn".to_owned(),
             _ => return,
         };

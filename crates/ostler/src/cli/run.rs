@@ -3,20 +3,23 @@
 use clap::Args;
 use ostler_core::{
     cli_agent::{CliAgent, StartError},
-    event::{EventBody, TurnReport},
+    event::{Event, EventBody, Mode, Status, TurnReport},
     failure::{Failure, FailureKind, chain},
     host::{Host, HostConfig},
+    permission::{Answer, Decision},
     registry::Agent as _,
-    request::TurnRequest,
+    request::{Permissions, TurnRequest},
     turn::{Control, Turn},
 };
 use tokio::task::JoinSet;
 
 use super::{
-    CLEAN_UP, Exit, plan, prompt,
+    CLEAN_UP, Exit, asking, plan, prompt,
     render::Renderer,
+    requests::Requests,
     signals::Signals,
-    turn_args::{Refused, TurnArgs},
+    turn_args::{OutputArg, Refused, TurnArgs},
+    typed::{self, Typed},
 };
 use crate::{config::Settings, ui::Ui};
 
@@ -38,7 +41,7 @@ pub(crate) async fn run(args: RunArgs, settings: Settings, ui: &mut Ui) -> Exit 
     }
     let output = args.turn.output;
     let host = Host::new(HostConfig::from_environment(settings.environment.clone()));
-    let (agent, request) = match prepare(&args, &settings, &host) {
+    let (agent, mut request) = match prepare(&args, &settings, &host) {
         Ok(prepared) => prepared,
         Err(refused) => {
             ui.notice(&format!("ostler: {}", refused.message));
@@ -47,6 +50,10 @@ pub(crate) async fn run(args: RunArgs, settings: Settings, ui: &mut Ui) -> Exit 
     };
     if args.dry_run {
         return plan::print(&agent, &request, output, ui);
+    }
+    let asker = if may_ask(&args.turn, &agent, &request) { Asker::open() } else { None };
+    if asker.is_some() {
+        request.mode = Mode::Warm;
     }
     let mut renderer = Renderer::new(output, ui);
     let signals = match Signals::listen() {
@@ -57,11 +64,15 @@ pub(crate) async fn run(args: RunArgs, settings: Settings, ui: &mut Ui) -> Exit 
         }
     };
     let exit = match agent.start(request).await {
-        Err(error) => refuse(&agent, &error, &mut renderer),
+        Err(error) => {
+            let (exit, failure) = refusal(&error);
+            renderer.not_started(agent.spec().name, &failure);
+            exit
+        }
         Ok(turn) => {
             let mut tasks = JoinSet::new();
             tasks.spawn(control(signals, turn.control()));
-            follow(turn, &mut renderer).await
+            follow(turn, asker, &mut renderer).await
         }
     };
     host.shutdown(CLEAN_UP).await;
@@ -78,8 +89,8 @@ fn prepare(
     Ok((agent, request))
 }
 
-/// Tells why nothing was started, in the form that was asked for.
-pub(crate) fn refuse(agent: &CliAgent, error: &StartError, renderer: &mut Renderer<'_>) -> Exit {
+/// Returns how to tell that nothing was started.
+pub(crate) fn refusal(error: &StartError) -> (Exit, Failure) {
     let (kind, exit) = match error {
         StartError::Binary(_) => (FailureKind::SpawnFailed, Exit::NotRunnable),
         StartError::Request(_) | StartError::Launch(_) | StartError::Transcript { .. } => {
@@ -87,8 +98,7 @@ pub(crate) fn refuse(agent: &CliAgent, error: &StartError, renderer: &mut Render
         }
         StartError::ShuttingDown => (FailureKind::Cancelled, Exit::Cancelled),
     };
-    renderer.not_started(agent.spec().name, &Failure::new(kind, chain(error)));
-    exit
+    (exit, Failure::new(kind, chain(error)))
 }
 
 /// The first signal cancels the turn, the second kills it.
@@ -105,10 +115,89 @@ async fn control(mut signals: Signals, turn: Control) {
     std::process::exit(Exit::Cancelled as i32);
 }
 
-/// Shows the turn's events until its end.
-async fn follow(mut turn: Turn, renderer: &mut Renderer<'_>) -> Exit {
-    while let Some(event) = turn.next().await {
+/// Returns whether permissions can be asked for while the turn runs: the agent
+/// has a way to ask, and somebody is there.
+fn may_ask(args: &TurnArgs, agent: &CliAgent, request: &TurnRequest) -> bool {
+    request.options.permissions == Permissions::Ask
+        && !args.cold
+        && args.output == OutputArg::Text
+        && agent.spec().warm.is_some()
+        && agent.spec().caps.supports_approvals
+        && typed::somebody_is_there()
+}
+
+/// Somebody who can be asked, and what they are being asked.
+struct Asker {
+    typed: Typed,
+    requests: Requests,
+}
+
+impl Asker {
+    /// Listens to the terminal; `None` if there is none after all.
+    fn open() -> Option<Self> {
+        Some(Self { typed: Typed::open().ok()?, requests: Requests::default() })
+    }
+
+    /// Waits for a reply while there is a question. Cancel-safe.
+    async fn reply(asker: Option<&mut Self>) -> Option<String> {
+        match asker {
+            Some(asker) if asker.requests.first().is_some() => asker.typed.next().await,
+            Some(_) | None => std::future::pending().await,
+        }
+    }
+
+    /// Takes note of what the turn asks for, and asks.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only these two matter here")]
+    fn event(&mut self, event: &Event, renderer: &mut Renderer<'_>) {
+        match &event.body {
+            EventBody::Permission(permission) => {
+                self.requests.opened(permission.clone(), event.turn.clone());
+            }
+            EventBody::Status(Status::PermissionResolved { request, .. }) => {
+                self.requests.resolved(request, &event.turn);
+            }
+            _ => return,
+        }
+        if let Some(permission) = self.requests.next_to_ask() {
+            renderer.question(permission);
+        }
+    }
+
+    /// Takes a reply; without one (Ctrl-D) the answer is no.
+    async fn replied(&mut self, reply: Option<String>, turn: &Turn, renderer: &mut Renderer<'_>) {
+        let Some(permission) = self.requests.first() else { return };
+        let answer = match &reply {
+            None => Ok(Answer::new(Decision::Deny)),
+            Some(reply) => asking::answer(permission, reply),
+        };
+        if reply.is_some() {
+            renderer.ui().replied();
+        }
+        match answer {
+            // One that is no longer open was decided meanwhile, and its event says so.
+            Ok(answer) => drop(turn.answer(&permission.request, answer).await),
+            Err(hint) => renderer.question_again(permission, hint),
+        }
+    }
+}
+
+/// Shows the turn's events until its end, and asks whoever can be asked.
+async fn follow(mut turn: Turn, mut asker: Option<Asker>, renderer: &mut Renderer<'_>) -> Exit {
+    loop {
+        let event = tokio::select! {
+            event = turn.next() => event,
+            reply = Asker::reply(asker.as_mut()) => {
+                if let Some(asker) = &mut asker {
+                    asker.replied(reply, &turn, renderer).await;
+                }
+                continue;
+            }
+        };
+        let Some(event) = event else { return Exit::Failed };
         let shown = renderer.event(&event);
+        if let Some(asker) = &mut asker {
+            asker.event(&event, renderer);
+        }
         match (&event.body, shown) {
             (EventBody::Complete(report), Ok(())) => return exit_of(report),
             // Nobody got the answer: whatever the agent thinks, this run failed.
@@ -122,7 +211,6 @@ async fn follow(mut turn: Turn, renderer: &mut Renderer<'_>) -> Exit {
             (_, Err(_)) => turn.cancel(),
         }
     }
-    Exit::Failed
 }
 
 fn exit_of(report: &TurnReport) -> Exit {

@@ -4,7 +4,7 @@
 
 mod answers;
 mod cancel;
-mod chat;
+pub(crate) mod chat;
 mod errors;
 mod prompts;
 mod rig;

@@ -11,6 +11,7 @@
 
 mod agents;
 mod bad_input;
+mod chat;
 mod conformance;
 mod demo;
 mod doctor;
@@ -18,3 +19,4 @@ mod faults;
 mod processes;
 mod run;
 mod support;
+mod terminal;

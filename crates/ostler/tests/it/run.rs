@@ -240,7 +240,8 @@ fn an_answer_cannot_control_the_terminal() {
     let text = "before \u{1b}]52;c;ZXZpbA==\u{7} after";
     let result = json!({ "type": "result", "is_error": false, "result": text, "session_id": "s" });
     let program = place.script(&json!([{ "do": "json", "value": result }]));
-    let line = format!("{} run --bin {} hi", env!("CARGO_BIN_EXE_ostler"), program.display());
+    let ostler = env!("CARGO_BIN_EXE_ostler");
+    let line = format!("{ostler} run --permissions bypass --bin {} hi", program.display());
     let mut command = std::process::Command::new("script");
     command
         .args(["-qec", &line, "/dev/null"])

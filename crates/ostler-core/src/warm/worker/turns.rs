@@ -71,7 +71,7 @@ impl Worker {
     pub(super) fn unasked(&mut self, session: SessionKey, key: TurnKey) {
         let Some(entry) = self.sessions.get_mut(&session) else { return };
         let Some(hook) = &entry.unasked else { return };
-        let (way, opening) = hook(key);
+        let (way, opening) = hook(key, entry.id.as_deref());
         let mut turn = LiveTurn::new(session, Phase::Running, way);
         for event in opening {
             turn.way.outbox.push(None, event);

@@ -1,7 +1,10 @@
 //! The conversation: what is heard and what happens, in one loop.
 //!
 //! At most one prompt runs at a time; each goes on with the session that the
-//! one before left behind. What waits and why is decided in `queue`.
+//! one before left behind. What waits and why is decided in `queue`; what a
+//! person's line means, in `person`.
+
+use std::path::{Path, PathBuf};
 
 use ostler_core::{
     cli_agent::CliAgent,
@@ -15,14 +18,14 @@ use tokio::sync::mpsc;
 
 use super::{
     aside::Aside,
-    input::Taken,
     message::{self, Message},
     queue::{Placed, Queue},
-    requests::Requests,
+    setup::{Begun, Setup},
+    source::{Attention, Heard, Source},
     speaker::{Otherwise, Outcome, Saying, Speaker, What},
     turns::Turns,
 };
-use crate::cli::{Exit, render::Renderer, run, signals::Wish};
+use crate::cli::{Exit, render::Renderer, requests::Requests, run, signals::Wish};
 
 /// How the other side speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,79 +34,112 @@ pub(crate) enum Speech {
     Messages,
     /// In prompts, one a line, with nobody to answer anything.
     Lines,
+    /// As people do, at a terminal.
+    Person,
 }
 
 /// A conversation, and where it stands.
 pub(crate) struct Talk<'a> {
-    agent: CliAgent,
+    pub(super) setup: Setup,
+    pub(super) agent: CliAgent,
     /// What the next turn is made from.
-    request: TurnRequest,
-    speech: Speech,
-    renderer: Renderer<'a>,
+    pub(super) request: TurnRequest,
+    pub(super) renderer: Renderer<'a>,
     queue: Queue,
-    turns: Turns,
-    requests: Requests,
+    pub(super) turns: Turns,
+    n_turns: u32,
+    pub(super) requests: Requests,
     speaker: Speaker,
     /// How much is being said to turns.
     n_sayings: usize,
     /// Nothing more will be heard.
     deaf: bool,
+    /// What runs is being cancelled.
+    stopping: bool,
     /// Why the conversation ends before all was done.
     broken_off: Option<Exit>,
 }
 
 /// What a conversation listens to.
 pub(crate) struct Ears {
-    pub(crate) lines: mpsc::Receiver<Taken>,
+    pub(crate) source: Source,
     pub(crate) wishes: mpsc::Receiver<Wish>,
     pub(crate) unasked: mpsc::Receiver<Turn>,
 }
 
+enum Happening {
+    Heard(Heard),
+    Wish(Wish),
+    Event(Option<Event>),
+    Unasked(Turn),
+    Said(Outcome),
+}
+
+impl Ears {
+    /// Waits for whatever comes first. Cancel-safe, as all that it waits for is.
+    async fn next(&mut self, talk: &mut Talk<'_>) -> Happening {
+        let attention = if talk.is_busy() { Attention::Busy } else { Attention::Idle };
+        // Whoever has only prompts to say is heard again when one is done.
+        let waits = talk.setup.speech == Speech::Lines && attention == Attention::Busy;
+        tokio::select! {
+            Some(wish) = self.wishes.recv() => Happening::Wish(wish),
+            Some(turn) = self.unasked.recv() => Happening::Unasked(turn),
+            Some(outcome) = talk.speaker.next() => Happening::Said(outcome),
+            event = talk.turns.next() => Happening::Event(event),
+            heard = self.source.next(attention), if !talk.deaf && !waits => Happening::Heard(heard),
+        }
+    }
+}
+
 impl<'a> Talk<'a> {
-    pub(crate) fn new(
-        agent: CliAgent,
-        request: TurnRequest,
-        speech: Speech,
-        queue: Queue,
-        renderer: Renderer<'a>,
-    ) -> Self {
+    pub(crate) fn new(setup: Setup, begun: Begun, queue: Queue, renderer: Renderer<'a>) -> Self {
         Self {
-            agent,
-            request,
-            speech,
+            setup,
+            agent: begun.agent,
+            request: begun.request,
             renderer,
             queue,
             turns: Turns::default(),
+            n_turns: 0,
             requests: Requests::default(),
             speaker: Speaker::start(),
             n_sayings: 0,
             deaf: false,
+            stopping: false,
             broken_off: None,
         }
     }
 
     /// Holds the conversation until nothing more is heard and all was done.
     pub(crate) async fn hold(mut self, first: Option<String>, mut ears: Ears) -> Exit {
+        let is_person = self.setup.speech == Speech::Person;
+        if is_person {
+            self.greet();
+        }
         if let Some(prompt) = first {
             self.prompt(prompt);
         }
         loop {
             self.begin_next().await;
             if self.deaf && self.turns.is_empty() && self.n_sayings == 0 {
-                return self.broken_off.unwrap_or(Exit::Answered);
+                break;
             }
-            let may_listen = !self.deaf && (self.speech != Speech::Lines || !self.is_busy());
-            tokio::select! {
-                Some(wish) = ears.wishes.recv() => self.wish(wish),
-                Some(turn) = ears.unasked.recv() => self.turns.add(turn),
-                Some(outcome) = self.speaker.next() => self.said(outcome),
-                event = self.turns.next() => self.event(event),
-                line = ears.lines.recv(), if may_listen => self.line(line),
+            let happening = ears.next(&mut self).await;
+            if self.renderer.ui().set_editing(ears.source.is_editing()).is_err() {
+                self.break_off(Exit::Failed);
+            }
+            self.happened(happening);
+            if is_person {
+                self.ask();
             }
         }
+        if is_person {
+            self.part();
+        }
+        self.broken_off.unwrap_or(Exit::Answered)
     }
 
-    fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         !self.turns.is_empty() || !self.queue.is_empty()
     }
 
@@ -111,42 +147,58 @@ impl<'a> Talk<'a> {
     async fn begin_next(&mut self) {
         while self.turns.is_empty() {
             let Some(prompt) = self.queue.pop() else { return };
-            let request = TurnRequest { prompt, ..self.request.clone() };
+            self.n_turns = self.n_turns.saturating_add(1);
+            let transcript = self.request.transcript.as_deref();
+            let transcript = transcript.map(|path| numbered(path, self.n_turns));
+            let request = TurnRequest { prompt, transcript, ..self.request.clone() };
             match self.agent.start(request).await {
                 Ok(turn) => self.turns.add(turn),
                 Err(error) => {
-                    run::refuse(&self.agent, &error, &mut self.renderer);
+                    let (_, failure) = run::refusal(&error);
+                    self.renderer.not_started(self.agent.spec().name, &failure);
                 }
             }
         }
     }
 
-    fn line(&mut self, line: Option<Taken>) {
-        let Some(line) = line else { return self.go_deaf() };
-        let line = match line {
-            Ok(line) => line,
-            Err(error) => return self.aside(&Aside::wrong(error)),
-        };
-        match self.speech {
-            Speech::Messages => match message::parse(&line) {
-                Ok(message) => self.message(message),
-                Err(error) => self.aside(&Aside::wrong(error)),
-            },
+    fn happened(&mut self, happening: Happening) {
+        match happening {
+            Happening::Heard(Heard::Line(line)) => self.line(line),
+            Happening::Heard(Heard::Wrong(error)) => self.aside(&Aside::wrong(error)),
+            Happening::Heard(Heard::Interrupt { at_an_empty_line }) => {
+                if !self.turns.is_empty() || at_an_empty_line {
+                    self.interrupt();
+                }
+            }
+            Happening::Heard(Heard::End) => self.go_deaf(),
+            Happening::Wish(Wish::Interrupt) if self.setup.speech == Speech::Person => {
+                self.interrupt();
+            }
+            Happening::Wish(_) if self.broken_off.is_some() => self.turns.kill(),
+            Happening::Wish(_) => self.break_off(Exit::Cancelled),
+            Happening::Event(Some(event)) => self.event(event),
+            Happening::Event(None) => {}
+            Happening::Unasked(turn) => self.turns.add(turn),
+            Happening::Said(outcome) => self.said(outcome),
+        }
+    }
+
+    fn line(&mut self, line: String) {
+        match self.setup.speech {
+            Speech::Person => self.typed(&line),
             Speech::Lines if line.trim().is_empty() => {}
             Speech::Lines => self.prompt(line),
+            Speech::Messages => match message::parse(&line) {
+                Ok(Message::Prompt(text)) => self.prompt(text),
+                Ok(Message::Cancel) => self.turns.cancel(),
+                Ok(Message::Steer(text)) => self.steer(text, Otherwise::Refuse),
+                Ok(Message::Answer { request, answer }) => self.answer(request, answer),
+                Err(error) => self.aside(&Aside::wrong(error)),
+            },
         }
     }
 
-    fn message(&mut self, message: Message) {
-        match message {
-            Message::Prompt(text) => self.prompt(text),
-            Message::Cancel => self.turns.cancel(),
-            Message::Steer(text) => self.steer(text, Otherwise::Refuse),
-            Message::Answer { request, answer } => self.answer(request, answer),
-        }
-    }
-
-    fn prompt(&mut self, text: String) {
+    pub(super) fn prompt(&mut self, text: String) {
         match self.queue.place(text, self.is_busy()) {
             Ok(Placed::Next) => {}
             Ok(Placed::Waits(position)) => self.waits(position, "a turn is running"),
@@ -165,29 +217,25 @@ impl<'a> Talk<'a> {
     }
 
     fn steer(&mut self, text: String, otherwise: Otherwise) {
-        let Some(to) = self.turns.newest() else {
-            return self.not_steered(text, otherwise, "nothing runs that could be steered");
-        };
-        self.say(Saying { to, what: What::Steer { text, otherwise } });
+        match self.turns.newest() {
+            Some(to) => self.say(Saying { to, what: What::Steer { text, otherwise } }),
+            None => self.not_steered(text, otherwise, "nothing runs that could be steered"),
+        }
     }
 
     fn not_steered(&mut self, text: String, otherwise: Otherwise, why: &str) {
         if otherwise == Otherwise::Refuse {
-            return self.aside(&Aside::wrong(why));
+            return self.aside(&Aside::wrong(format!("{why}; send a prompt instead")));
         }
         match self.queue.push(text) {
-            Ok(position) if self.is_idle_for(position) => {}
+            // Meanwhile the turn has ended, and this is the next prompt.
+            Ok(1) if self.turns.is_empty() => {}
             Ok(position) => self.waits(position, why),
             Err(full) => self.aside(&Aside::too_much(full)),
         }
     }
 
-    /// Returns whether the prompt with this number begins right away.
-    fn is_idle_for(&self, position: usize) -> bool {
-        self.turns.is_empty() && position == 1
-    }
-
-    fn answer(&mut self, request: String, answer: Answer) {
+    pub(super) fn answer(&mut self, request: String, answer: Answer) {
         let Some(to) = self.requests.turn_of(&request).and_then(|turn| self.turns.control(turn))
         else {
             let message = format!("answer: no permission request {request:?} is open");
@@ -198,11 +246,10 @@ impl<'a> Talk<'a> {
 
     fn say(&mut self, saying: Saying) {
         match self.speaker.say(saying) {
-            Ok(()) => self.n_sayings += 1,
+            Ok(()) => self.n_sayings = self.n_sayings.saturating_add(1),
             Err(_) => {
-                self.aside(&Aside::too_much(
-                    "the turn has not taken what was said before; say it again",
-                ));
+                let message = "the turn has not taken what was said before; say it again later";
+                self.aside(&Aside::too_much(message));
             }
         }
     }
@@ -219,10 +266,8 @@ impl<'a> Talk<'a> {
             }
             What::Steer { text, otherwise } => {
                 let why = match error {
-                    SayError::NotSteerable => "the agent cannot be steered",
-                    SayError::Over | SayError::NotAsked => {
-                        "the turn does not take anything any more"
-                    }
+                    SayError::NotSteerable => "this agent cannot be steered",
+                    SayError::Over | SayError::NotAsked => "the running turn cannot be steered",
                 };
                 self.not_steered(text, otherwise, why);
             }
@@ -230,15 +275,14 @@ impl<'a> Talk<'a> {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "most events are only shown")]
-    fn event(&mut self, event: Option<Event>) {
-        let Some(event) = event else { return };
+    fn event(&mut self, event: Event) {
         if self.renderer.event(&event).is_err() {
             self.break_off(Exit::Failed);
         }
         match event.body {
             EventBody::Permission(permission) => {
                 self.requests.opened(permission, event.turn);
-                self.deny_if_deaf();
+                self.deny_unanswerable();
             }
             EventBody::Status(Status::PermissionResolved { request, .. }) => {
                 self.requests.resolved(&request, &event.turn);
@@ -253,6 +297,7 @@ impl<'a> Talk<'a> {
 
     /// Makes the next turn go on where this one ended.
     fn go_on(&mut self, report: TurnReport) {
+        self.stopping = false;
         if let Some(memo) = report.memo {
             self.request.open = Open::Resume(Box::new(memo));
         }
@@ -265,30 +310,47 @@ impl<'a> Talk<'a> {
     /// Nothing more will be heard, not even an answer.
     fn go_deaf(&mut self) {
         self.deaf = true;
-        self.deny_if_deaf();
+        self.deny_unanswerable();
     }
 
-    fn deny_if_deaf(&mut self) {
-        if !self.deaf {
+    /// Denies what nobody can answer, instead of letting the agent wait.
+    fn deny_unanswerable(&mut self) {
+        if !self.deaf && self.setup.speech != Speech::Lines {
             return;
         }
         for (request, turn) in self.requests.take_all() {
             if let Some(to) = self.turns.control(&turn) {
-                let text = Some("nobody is left to answer".to_owned());
+                let text = Some("nobody is there to answer".to_owned());
                 let answer = Answer { decision: Decision::Deny, text };
                 self.say(Saying { to, what: What::Answer { request, answer } });
             }
         }
     }
 
-    fn wish(&mut self, _wish: Wish) {
-        if self.broken_off.is_some() {
-            return self.turns.kill();
+    /// Ctrl-C: ends what runs, at once the second time; ends the conversation
+    /// if nothing does.
+    fn interrupt(&mut self) {
+        if self.turns.is_empty() {
+            self.deaf = true;
+        } else if self.stopping {
+            self.turns.kill();
+        } else {
+            self.stop();
         }
-        self.break_off(Exit::Cancelled);
     }
 
-    /// Ends what runs, forgets what waits.
+    /// Ends what runs and forgets what waits.
+    pub(super) fn stop(&mut self) {
+        self.stopping = true;
+        self.turns.cancel();
+        match self.queue.clear() {
+            0 => {}
+            1 => self.notice("  … the prompt that waited is forgotten"),
+            n_waiting => self.notice(&format!("  … {n_waiting} prompts that waited are forgotten")),
+        }
+    }
+
+    /// Ends what runs, and then the conversation.
     fn break_off(&mut self, exit: Exit) {
         self.broken_off.get_or_insert(exit);
         self.deaf = true;
@@ -296,9 +358,22 @@ impl<'a> Talk<'a> {
         self.turns.cancel();
     }
 
+    pub(super) fn notice(&mut self, text: &str) {
+        self.renderer.notice(text);
+    }
+
     fn aside(&mut self, aside: &Aside) {
         if self.renderer.aside(aside).is_err() {
             self.break_off(Exit::Failed);
         }
     }
+}
+
+/// Returns the file for the raw lines of the turn with this number, from 1.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    if number > 1 {
+        name.push(format!(".{number}"));
+    }
+    name.into()
 }

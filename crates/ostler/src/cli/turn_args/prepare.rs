@@ -77,6 +77,20 @@ impl TurnArgs {
         }
         Ok((agent, request))
     }
+
+    /// Returns the same for a new conversation with another agent, to whom what
+    /// was said about this one's model, session and program does not apply.
+    pub(crate) fn for_agent(&self, name: &str) -> Self {
+        Self {
+            agent: Some(name.to_owned()),
+            model: None,
+            session: None,
+            continue_newest: false,
+            bin: None,
+            agent_args: Vec::new(),
+            ..self.clone()
+        }
+    }
 }
 
 fn working_directory(given: Option<&Path>) -> Result<PathBuf, Refused> {

@@ -1,5 +1,7 @@
 //! How Claude is kept between turns: recordings, command lines, traps, properties.
 
+mod asking;
+mod cancels;
 mod launch;
 mod player;
 mod properties;
@@ -30,6 +32,7 @@ fn warm_launch<'a>(options: &'a Options, open: &'a Open) -> WarmLaunch<'a> {
         new_id: NEW_ID,
         version: None,
         run_dir: std::path::Path::new(RUN_DIR),
+        variables: &[],
     }
 }
 
@@ -106,8 +109,8 @@ impl Talk {
 
     /// Returns the id of the newest prompt.
     fn message_id(&self) -> String {
-        let messages = written(&self.said).into_iter().filter(|line| line["type"] == "user");
-        let message = messages.last().expect("a prompt was sent");
+        let mut lines = written(&self.said).into_iter();
+        let message = lines.rfind(|line| line["type"] == "user").expect("a prompt was sent");
         message["uuid"].as_str().unwrap().to_owned()
     }
 

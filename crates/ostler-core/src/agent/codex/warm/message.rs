@@ -128,59 +128,72 @@ fn retracted(block: String) -> EventBody {
 mod tests {
     use super::*;
 
-    fn output(block: &str, text: &str) -> EventBody {
-        EventBody::Output { text: text.to_owned(), block: block.to_owned() }
+    /// What was told, in short: `block: text`, or the block that is taken back.
+    fn told(events: impl IntoIterator<Item = EventBody>) -> Vec<String> {
+        let line = |event| {
+            if let EventBody::Status(Status::Retracted { block }) = event {
+                return format!("not {block}");
+            }
+            let (EventBody::Output { text, block } | EventBody::Thinking { text, block }) = event
+            else {
+                panic!("{event:?}")
+            };
+            format!("{block}: {text}")
+        };
+        events.into_iter().map(line).collect()
     }
+
+    fn piece(texts: &mut Texts, id: &str, text: &str) -> String {
+        told([texts.piece(id, text.to_owned())]).concat()
+    }
+
+    fn whole(texts: &mut Texts, id: &str, text: &str) -> Vec<String> {
+        told(texts.whole(id, text.to_owned()))
+    }
+
+    const NOTHING: [&str; 0] = [];
 
     #[test]
     fn a_message_that_came_in_pieces_is_not_told_again() {
         let mut texts = Texts::default();
-        assert_eq!(texts.piece("a", "He".to_owned()), output("a", "He"));
-        assert_eq!(texts.piece("a", "llo".to_owned()), output("a", "llo"));
-        assert_eq!(texts.whole("a", "Hello".to_owned()), []);
+        assert_eq!(piece(&mut texts, "a", "He"), "a: He");
+        assert_eq!(piece(&mut texts, "a", "llo"), "a: llo");
+        assert_eq!(whole(&mut texts, "a", "Hello"), NOTHING);
         assert_eq!(texts.take_answer().as_deref(), Some("Hello"));
     }
 
     #[test]
     fn the_whole_adds_what_the_pieces_lacked() {
         let mut texts = Texts::default();
-        texts.piece("a", "He".to_owned());
-        assert_eq!(texts.whole("a", "Hello".to_owned()), [output("a", "llo")]);
-        assert_eq!(texts.whole("b", "Bye".to_owned()), [output("b", "Bye")]);
+        piece(&mut texts, "a", "He");
+        assert_eq!(whole(&mut texts, "a", "Hello"), ["a: llo"]);
+        assert_eq!(whole(&mut texts, "b", "Bye"), ["b: Bye"]);
     }
 
     #[test]
     fn pieces_that_are_not_in_the_whole_are_taken_back() {
         let mut texts = Texts::default();
-        texts.piece("a", "Hola".to_owned());
-        let told = texts.whole("a", "Hello".to_owned());
-        assert_eq!(told, [retracted("a".to_owned()), output("a#2", "Hello")]);
+        piece(&mut texts, "a", "Hola");
+        assert_eq!(whole(&mut texts, "a", "Hello"), ["not a", "a#2: Hello"]);
     }
 
     #[test]
     fn a_message_that_never_completes_is_taken_back_when_the_next_begins() {
         let mut texts = Texts::default();
-        texts.piece("a", "Dropped".to_owned());
-        assert_eq!(texts.begin(), [retracted("a".to_owned())]);
-        assert_eq!(texts.begin(), []);
-        assert_eq!(texts.piece("a", "New".to_owned()), output("a#2", "New"));
+        piece(&mut texts, "a", "Dropped");
+        assert_eq!(told(texts.begin()), ["not a"]);
+        assert_eq!(told(texts.begin()), NOTHING);
+        assert_eq!(piece(&mut texts, "a", "New"), "a#2: New");
+        assert_eq!(texts.take_partial().as_deref(), Some("New"));
     }
 
     #[test]
     fn the_parts_of_a_thought_are_separated() {
         let mut texts = Texts::default();
-        let told = [
-            texts.thought_piece("r", 0, "one"),
-            texts.thought_piece("r", 1, "two"),
-            texts.thought_piece("r", 1, "!"),
-        ];
-        let shown = told.map(|event| match event {
-            EventBody::Thinking { text, block } => (block, text),
-            other => panic!("{other:?}"),
-        });
-        let shown: Vec<_> = shown.iter().map(|(block, text)| (&**block, &**text)).collect();
-        assert_eq!(shown, [("r", "one"), ("r", "\n\ntwo"), ("r", "!")]);
+        let pieces = [(0, "one"), (1, "two"), (1, "!")];
+        let pieces = pieces.map(|(part, text)| texts.thought_piece("r", part, text));
+        assert_eq!(told(pieces), ["r: one", "r: \n\ntwo", "r: !"]);
         assert!(texts.whole_thought("r", "one\n\ntwo!".to_owned()).is_none());
-        assert!(texts.whole_thought("s", "other".to_owned()).is_some());
+        assert_eq!(told(texts.whole_thought("s", "other".to_owned())), ["s: other"]);
     }
 }

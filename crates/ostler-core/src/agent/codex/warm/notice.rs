@@ -45,7 +45,7 @@ pub(super) fn is_quiet(method: &str) -> bool {
         Some(_) => method.starts_with(*known),
         None => method == *known,
     };
-    QUIET.iter().any(|known| covers(&known))
+    QUIET.iter().any(covers)
 }
 
 #[cfg(test)]

@@ -88,7 +88,10 @@ impl AppServer {
         let Some(live) = self.turn_of(key, &params) else { return true };
         let turn = live.key;
         match of_turn(live, method, params, out) {
-            Ok(is_known) => is_known,
+            Ok(is_known) => {
+                self.conclude_if_clean(key, out);
+                is_known
+            }
             Err(retry) => {
                 self.watch(key, turn, retry, out);
                 true

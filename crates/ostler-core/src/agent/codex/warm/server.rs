@@ -32,6 +32,8 @@ use crate::{
 
 /// How long an interrupted turn may take to end and to be cleaned up.
 const STOP_LIMIT: Duration = Duration::from_millis(1500);
+/// How long the last words on commands may take after that.
+const LAST_WORDS_LIMIT: Duration = Duration::from_millis(250);
 
 /// Makes the state machine.
 pub(super) fn dialect(launch: &WarmLaunch<'_>) -> Box<dyn Dialect> {
@@ -197,9 +199,12 @@ impl AppServer {
                 }
             }
             Call::Clean(session, turn) => {
-                if self.live(session, turn).is_some_and(|live| live.ending.is_some()) {
-                    self.conclude(session, out);
+                let Some(live) = self.live(session, turn) else { return };
+                live.is_cleaned = true;
+                if live.has_commands() {
+                    self.arm(Alarm::Stop(session, turn), LAST_WORDS_LIMIT, out);
                 }
+                self.conclude_if_clean(session, out);
             }
             Call::Nothing => {}
         }
@@ -407,6 +412,15 @@ impl AppServer {
         self.ask_server(Call::Clean(key, turn), "thread/backgroundTerminals/clean", params, out);
         if !was_interrupted {
             self.arm(Alarm::Stop(key, turn), STOP_LIMIT, out);
+        }
+    }
+
+    /// Says the last word on a turn, if it was said and nothing runs any more.
+    pub(super) fn conclude_if_clean(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        let turn = self.sessions.get(&key.0).and_then(|session| session.turn.as_ref());
+        let is_over = |live: &LiveTurn| live.ending.is_some() && live.is_cleaned;
+        if turn.is_some_and(|live| is_over(live) && !live.has_commands()) {
+            self.conclude(key, out);
         }
     }
 

@@ -43,6 +43,9 @@ pub(super) struct LiveTurn {
     pub(super) interrupt: Interrupt,
     /// The last word, while what the turn left behind is cleaned up.
     pub(super) ending: Option<Box<TurnEnd>>,
+    /// Whether the server has ended what was left behind. What it says of the
+    /// commands comes a moment later.
+    pub(super) is_cleaned: bool,
     /// Texts that wait until the turn has begun.
     pub(super) steers: Vec<String>,
     /// What is known of calls that are not complete.
@@ -84,6 +87,7 @@ impl LiveTurn {
             is_running: false,
             interrupt: Interrupt::No,
             ending: None,
+            is_cleaned: false,
             steers: Vec::new(),
             calls: BTreeMap::new(),
             failure: None,
@@ -103,7 +107,12 @@ impl LiveTurn {
 
     /// Returns whether something of the turn may still run when it has ended.
     pub(super) fn leaves_something(&self) -> bool {
-        self.interrupt != Interrupt::No || !self.commands.is_empty()
+        self.interrupt != Interrupt::No || self.has_commands()
+    }
+
+    /// Returns whether commands have begun and not ended.
+    pub(super) fn has_commands(&self) -> bool {
+        !self.commands.is_empty()
     }
 
     /// Takes an item; returns whether it was understood.
@@ -205,9 +214,9 @@ impl LiveTurn {
         self.tell(EventBody::Status(notice), out);
         let mut armed = Vec::new();
         self.patience.notice(error.reason(), &mut armed);
-        armed.into_iter().find_map(|action| match action {
-            Action::Arm { timer, after } => Some((timer, after)),
-            _ => None,
+        armed.into_iter().find_map(|action| {
+            let Action::Arm { timer, after } = action else { return None };
+            Some((timer, after))
         })
     }
 
@@ -320,9 +329,7 @@ fn last_message(turn: &mut Value) -> Option<String> {
     let items = turn.get_mut("items")?.as_array_mut()?;
     items.drain(..).rev().find_map(|item| {
         let Value::Object(fields) = item else { return None };
-        match item::read(fields) {
-            Read::Item(Item::Message { text, .. }) => Some(text),
-            _ => None,
-        }
+        let Read::Item(Item::Message { text, .. }) = item::read(fields) else { return None };
+        Some(text)
     })
 }

@@ -232,7 +232,13 @@ pub(super) fn transcript(actions: &[Action]) -> String {
             | Action::EndTurn { turn, .. }
             | Action::Ask { turn, .. }
             | Action::Withdraw { turn, .. } => Some(turn.0),
-            _ => None,
+            Action::Stop
+            | Action::Write(_)
+            | Action::Ready
+            | Action::OpenFailed { .. }
+            | Action::Unasked { .. }
+            | Action::Arm { .. }
+            | Action::Opened { .. } => None,
         };
         match turn {
             Some(turn) if turn > u32::MAX / 2 => write!(text, "u{} ", u32::MAX - turn).unwrap(),
