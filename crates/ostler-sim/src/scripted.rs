@@ -22,10 +22,12 @@ mod claude;
 mod clock;
 mod codex;
 mod command;
+mod fault;
 mod flags;
 mod gemini;
 mod given;
 mod id;
+mod inbox;
 mod noise;
 mod opencode;
 mod os;
@@ -119,11 +121,10 @@ impl fmt::Display for Error {
 }
 
 fn run(args: Vec<OsString>, environment: &Environment) -> Result<u8, Error> {
-    let mut stdin = io::stdin().lock();
     let stdout = stage::unbuffered(io::stdout()).map_err(Error::io("could not open stdout"))?;
     let stderr = stage::unbuffered(io::stderr()).map_err(Error::io("could not open stderr"))?;
     let mut stage = Stage {
-        stdin: &mut stdin,
+        stdin: inbox::Inbox::new(os::Stdin::default()),
         stdout: Box::new(stdout),
         stderr: Box::new(stderr),
         argv: Vec::new(),

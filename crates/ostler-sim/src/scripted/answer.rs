@@ -1,17 +1,26 @@
 //! What a played agent answers: a pure function of the prompt and of how many
 //! there were. The text always says that no model was behind it.
 
+use super::fault::Faults;
+
 /// What a turn consists of; each agent dresses it in its own format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) tool: Option<Tool>,
     pub(super) text: String,
+    /// What is to go wrong on the way.
+    pub(super) faults: Faults,
 }
 
 impl Answer {
     /// A tool costs a model call of its own.
     pub(super) fn n_model_calls(&self) -> u64 {
         if self.tool.is_some() { 2 } else { 1 }
+    }
+
+    /// What is said instead when somebody did not allow the tool.
+    pub(super) fn denied_text(&self) -> String {
+        self.text.replace(PRETENDED, DENIED)
     }
 }
 
@@ -23,28 +32,34 @@ pub(super) struct Tool {
     pub(super) output: &'static str,
 }
 
+const PRETENDED: &str = " It pretended to run `echo hi`; nothing was executed.";
+const DENIED: &str = " It was not allowed to run `echo hi`.";
+
 const ECHO: Tool = Tool { command: "echo hi", description: "Say hi", output: "hi" };
 
-/// Follows the words `sim:tool` and `sim:history` anywhere in the prompt.
+/// Follows the words `sim:tool` and `sim:history` anywhere in the prompt, and
+/// those of faults.
 pub(super) fn answer(agent: &str, prompt: &str, n_prompts: usize) -> Answer {
     let mut text = format!("This is Ostler's scripted agent playing {agent}; no model was asked.");
     let mut tool = None;
+    let mut faults = Faults::default();
     for word in prompt.split_whitespace() {
         let word = word.trim_end_matches(|char: char| !char.is_alphanumeric());
         match word.strip_prefix("sim:") {
             Some("tool") => {
                 tool = Some(ECHO);
-                text.push_str(" It pretended to run `echo hi`; nothing was executed.");
+                text.push_str(PRETENDED);
             }
             Some("history") => {
                 text.push_str(&format!(" Prompts in this session so far: {n_prompts}."));
             }
             Some("text") | None => {}
+            Some(word) if faults.take(word) => {}
             Some(other) => text.push_str(&format!(" It cannot play `sim:{other}`.")),
         }
     }
     text.push_str(&format!(" Your prompt has {} characters.", prompt.chars().count()));
-    Answer { tool, text }
+    Answer { tool, text, faults }
 }
 
 /// Cuts a text into the pieces in which it is streamed; together they are the
@@ -71,7 +86,7 @@ mod tests {
         let answer = answer("claude", "hé", 1);
         let expected = "This is Ostler's scripted agent playing claude; no model was asked. \
                         Your prompt has 2 characters.";
-        assert_eq!(answer, Answer { tool: None, text: expected.into() });
+        assert_eq!(answer, Answer { tool: None, text: expected.into(), faults: Faults::default() });
     }
 
     #[test]

@@ -126,6 +126,7 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::scripted::inbox::Inbox;
 
     #[test]
     fn every_recorded_form_of_an_exit_is_understood() {
@@ -172,7 +173,7 @@ mod tests {
         };
         let mut pieces = Vec::new();
         let mut stage = Stage {
-            stdin: &mut io::empty(),
+            stdin: Inbox::new(io::Cursor::new("")),
             stdout: Box::new(Pieces(&mut pieces)),
             stderr: Box::new(io::sink()),
             argv: Vec::new(),

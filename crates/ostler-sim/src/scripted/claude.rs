@@ -4,20 +4,22 @@
 
 mod lines;
 mod options;
+mod serve;
 
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use self::lines::{Block, Message, Spent, add};
+use self::lines::{Block, Interrupted, Message, Spent, add};
 use self::options::{Ask, Input, Open, Options, Output, Refusal};
+use self::serve::{Permission, Waiting};
 use super::agent::{Agent, Props};
 use super::answer::{Answer, answer, pieces};
+use super::fault::Faults;
 use super::id::Ids;
 use super::session::{Session, Sessions};
 use super::stage::{Stage, Stream};
-use super::{End, Error, os};
+use super::{End, Error};
 
 const VERSION: &str = "0.0.0";
 const DEFAULT_MODEL: &str = "scripted";
@@ -69,6 +71,7 @@ fn start(props: &Props, options: &Options, stage: &mut Stage<'_>) -> Result<End,
         shown: Vec::new(),
         n_results: 0,
         asked_by: None,
+        waiting: Waiting::default(),
     };
     match &options.input {
         Input::Text(prompt) => process.one_shot(prompt.as_deref()),
@@ -123,6 +126,8 @@ struct Process<'a, 'b> {
     n_results: u64,
     /// The caller's id of the prompt, which its lines repeat.
     asked_by: Option<String>,
+    /// What came in while a turn ran.
+    waiting: Waiting,
 }
 
 /// What kind of line it is, which decides where it is shown.
@@ -136,14 +141,12 @@ enum Kind {
     Result,
 }
 
-#[derive(Deserialize)]
-struct Incoming {
-    #[serde(rename = "type")]
-    kind: String,
-    message: Option<Value>,
-    uuid: Option<String>,
-    request_id: Option<String>,
-    request: Option<Value>,
+/// Whether a turn goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    On,
+    /// Somebody stopped it.
+    Cut,
 }
 
 impl Process<'_, '_> {
@@ -159,43 +162,7 @@ impl Process<'_, '_> {
         Ok(End::Exit(0))
     }
 
-    /// Answers prompts until standard input ends.
-    fn serve(&mut self) -> Result<End, Error> {
-        loop {
-            let line = self.stage.read_line()?;
-            if line.is_empty() {
-                return Ok(End::Exit(0));
-            }
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            let Ok(incoming) = serde_json::from_slice::<Incoming>(&line) else {
-                let length = line.trim_ascii_end().len();
-                let text = format!(
-                    "Error parsing streaming input line (type=unknown, {length} chars): SyntaxError"
-                );
-                return refuse(&Refusal(text), self.stage);
-            };
-            match incoming.kind.as_str() {
-                "user" => {
-                    self.asked_by = incoming.uuid;
-                    self.lifecycle(&["queued", "started"])?;
-                    self.turn(&prompt_text(incoming.message.as_ref()))?;
-                    self.lifecycle(&["completed"])?;
-                }
-                "control_request" => {
-                    let id = incoming.request_id.unwrap_or_default();
-                    let request = incoming.request.unwrap_or_default();
-                    let subtype = request.get("subtype").and_then(Value::as_str);
-                    let line = lines::control_response(&id, subtype.unwrap_or_default());
-                    self.stage.write_line(Stream::Stdout, &line.to_string())?;
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn turn(&mut self, prompt: &str) -> Result<(), Error> {
+    fn turn(&mut self, prompt: &str) -> Result<Flow, Error> {
         let started = Instant::now();
         self.session.prompts.push(prompt.to_owned());
         // A turn that is killed half-way leaves its prompt in the session.
@@ -203,42 +170,105 @@ impl Process<'_, '_> {
         let mode = &self.options.permission_mode;
         let init = lines::init(&self.session, &self.props.cwd, mode, VERSION);
         self.show(Kind::Whole, init)?;
-        let Answer { tool, text } =
-            answer(Agent::Claude.name(), prompt, self.session.prompts.len());
-        let mut spent = Spent { n_calls: 1 };
-        if let Some(tool) = &tool {
-            let id = self.ids.prefixed("toolu_")?;
-            self.message(Block::ToolUse { id: &id, tool })?;
-            self.show(Kind::Whole, lines::tool_result(&id, tool))?;
-            spent.n_calls += 1;
-        }
-        self.message(Block::Text(&text))?;
+        let answer = answer(Agent::Claude.name(), prompt, self.session.prompts.len());
+        let mut spent = Spent { n_calls: 0 };
+        let told = self.answer(&answer, &mut spent)?;
         self.session.n_model_calls += spent.n_calls;
         self.save()?;
-        self.result(&text, spent, started.elapsed())
+        match told {
+            Ok(text) => {
+                let outcome = lines::Outcome::Answered(&text);
+                self.result(outcome, spent, started.elapsed())?;
+                Ok(Flow::On)
+            }
+            Err(interrupted) => {
+                let outcome = lines::Outcome::Interrupted(interrupted);
+                self.result(outcome, spent, started.elapsed())?;
+                Ok(Flow::Cut)
+            }
+        }
+    }
+
+    /// Plays the answer and returns its text, or where it was interrupted.
+    fn answer(
+        &mut self,
+        answer: &Answer,
+        spent: &mut Spent,
+    ) -> Result<Result<String, Interrupted>, Error> {
+        answer.faults.begin(self.stage)?;
+        if self.beat(answer.faults.delay)? == Flow::Cut {
+            self.show(Kind::Whole, lines::interrupted(Interrupted::Streaming))?;
+            return Ok(Err(Interrupted::Streaming));
+        }
+        let mut text = answer.text.clone();
+        if let Some(tool) = &answer.tool {
+            let id = self.ids.prefixed("toolu_")?;
+            if self.message(Block::ToolUse { id: &id, tool }, &answer.faults)? == Flow::Cut {
+                return Ok(Err(Interrupted::Streaming));
+            }
+            spent.n_calls += 1;
+            match self.permission(&id, tool)? {
+                Permission::Granted => self.show(Kind::Whole, lines::tool_result(&id, tool))?,
+                Permission::Denied(why) => {
+                    self.show(Kind::Whole, lines::tool_denied(&id, &why))?;
+                    text = answer.denied_text();
+                }
+                Permission::Interrupted => {
+                    self.show(Kind::Whole, lines::tool_denied(&id, lines::REJECTED))?;
+                    self.show(Kind::Whole, lines::interrupted(Interrupted::Tools))?;
+                    return Ok(Err(Interrupted::Tools));
+                }
+            }
+        }
+        if self.message(Block::Text(&text), &answer.faults)? == Flow::Cut {
+            return Ok(Err(Interrupted::Streaming));
+        }
+        spent.n_calls += 1;
+        Ok(Ok(text))
     }
 
     /// One answer of the pretended model, which is one block.
-    fn message(&mut self, block: Block<'_>) -> Result<(), Error> {
+    fn message(&mut self, block: Block<'_>, faults: &Faults) -> Result<Flow, Error> {
         let id = self.ids.prefixed("msg_")?;
         let model = self.session.model.clone();
         let message = Message { id: &id, model: &model, block };
         self.show(Kind::Partial, lines::requesting())?;
         self.show(Kind::Partial, message.start())?;
         self.show(Kind::Partial, message.block_start())?;
-        for piece in pieces(&block.content()) {
-            os::wait(self.props.pace);
+        let mut told = String::new();
+        let mut flow = Flow::On;
+        for (n, piece) in pieces(&block.content()).into_iter().enumerate() {
+            flow = self.beat(faults.pace(n, self.props.pace))?;
+            if flow == Flow::Cut {
+                break;
+            }
             self.show(Kind::Partial, message.delta(piece))?;
+            told.push_str(piece);
+            faults.middle()?;
         }
-        self.show(Kind::Answer, message.assistant())?;
+        match flow {
+            Flow::On => self.show(Kind::Answer, message.assistant())?,
+            Flow::Cut => {
+                if matches!(block, Block::Text(_)) && !told.is_empty() {
+                    self.show(Kind::Answer, message.aborted(&told))?;
+                }
+                self.show(Kind::Whole, lines::interrupted(Interrupted::Streaming))?;
+            }
+        }
         self.show(Kind::Partial, message.block_stop())?;
         self.show(Kind::Partial, message.message_delta())?;
-        self.show(Kind::Partial, message.stop())
+        self.show(Kind::Partial, message.stop())?;
+        Ok(flow)
     }
 
-    fn result(&mut self, text: &str, spent: Spent, took: Duration) -> Result<(), Error> {
+    fn result(
+        &mut self,
+        outcome: lines::Outcome<'_>,
+        spent: Spent,
+        took: Duration,
+    ) -> Result<(), Error> {
         let total = Spent { n_calls: self.session.n_model_calls };
-        let mut line = lines::result(text, &self.session.model, spent, total, took);
+        let mut line = lines::result(outcome, &self.session.model, spent, total, took);
         add(&mut line, "result_index", self.n_results);
         if matches!(self.options.output, Output::Stream { .. }) {
             let since = spent.by_model(&self.session.model);
@@ -247,7 +277,10 @@ impl Process<'_, '_> {
         self.n_results += 1;
         self.show(Kind::Result, line)?;
         match self.options.output {
-            Output::Text => self.stage.write_line(Stream::Stdout, text),
+            Output::Text => match outcome {
+                lines::Outcome::Answered(text) => self.stage.write_line(Stream::Stdout, text),
+                lines::Outcome::Interrupted(_) => Ok(()),
+            },
             Output::JsonVerbose => {
                 let shown = Value::Array(std::mem::take(&mut self.shown));
                 self.stage.write_line(Stream::Stdout, &shown.to_string())
@@ -278,32 +311,7 @@ impl Process<'_, '_> {
         }
     }
 
-    fn lifecycle(&mut self, states: &[&str]) -> Result<(), Error> {
-        let Some(uuid) = self.asked_by.clone() else {
-            return Ok(());
-        };
-        for state in states {
-            let line = json!({"type": "command_lifecycle", "command_uuid": uuid, "state": state});
-            self.show(Kind::Whole, line)?;
-        }
-        Ok(())
-    }
-
     fn save(&self) -> Result<(), Error> {
         if self.options.persists { self.sessions.save(&self.session) } else { Ok(()) }
-    }
-}
-
-/// The text of a prompt line, whose content is a string or a list of blocks.
-fn prompt_text(message: Option<&Value>) -> String {
-    let content = message.and_then(|message| message.get("content"));
-    match content {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(blocks)) => blocks
-            .iter()
-            .filter_map(|block| block.get("text").and_then(Value::as_str))
-            .collect::<Vec<_>>()
-            .join("\n"),
-        _ => String::new(),
     }
 }

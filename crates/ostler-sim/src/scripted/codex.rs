@@ -2,11 +2,13 @@
 
 mod event;
 mod options;
+mod server;
 
 use std::path::Path;
 
 use self::event::{Event, Item, Status, Usage};
 use self::options::{Ask, Options, Output, Refusal};
+use self::server::Server;
 use super::agent::{Agent, Props, StdinKind};
 use super::answer::{Answer, Tool, answer};
 use super::id::{Ids, is_uuid};
@@ -28,6 +30,7 @@ pub(super) fn play(props: &Props, stage: &mut Stage<'_>) -> Result<End, Error> {
             stage.write_line(Stream::Stdout, options::USAGE)?;
             Ok(End::Exit(0))
         }
+        Ok(Ask::Server) => Server::new(props, stage)?.serve(),
         Ok(Ask::Turn(options)) => turn(props, &options, stage),
         Err(refusal) => refuse(&refusal, stage),
     }
@@ -71,6 +74,8 @@ fn turn(props: &Props, options: &Options, stage: &mut Stage<'_>) -> Result<End, 
     if options.output == Output::Text {
         voice.header(&cwd, &session, &prompt)?;
     }
+    answer.faults.begin_deaf(voice.stage)?;
+    answer.faults.middle()?;
     voice.answer(&answer, props)?;
     if !options.ephemeral {
         sessions.save(&session)?;

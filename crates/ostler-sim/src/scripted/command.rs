@@ -24,6 +24,11 @@ Usage: scripted FILE [ARGS…]                 plays a script (a JSON list of st
 ARGS are the arguments of the CLI that is played. A script may begin with a #!
 line, so that it can be run as a program. OSTLER_SCRIPTED_HOME and
 OSTLER_SCRIPTED_PACE_MS stand for --home and --pace-ms.
+
+Words in the prompt of a played agent: sim:tool, sim:history, and faults:
+sim:delay=MS, sim:slow=MS, sim:garbage, sim:crash, sim:hang, sim:ignore-term,
+sim:close-stdin. Claude, Codex and Pi are also played as they are kept running
+for many prompts.
 ";
 
 /// The variables that the scripted agent listens to.

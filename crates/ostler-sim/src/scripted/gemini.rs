@@ -164,6 +164,10 @@ fn turn(
     if output == Output::Stream {
         stage.write_line(Stream::Stdout, &lines.init().to_string())?;
         stage.write_line(Stream::Stdout, &lines.user(prompt).to_string())?;
+    }
+    answer.faults.begin_deaf(stage)?;
+    answer.faults.middle()?;
+    if output == Output::Stream {
         stream(props, &lines, &answer, stage)?;
     }
     let stats = Stats {
@@ -198,8 +202,8 @@ fn stream(
         os::wait(props.pace);
         stage.write_line(Stream::Stdout, &lines.tool_result(&id, tool).to_string())?;
     }
-    for piece in pieces(&answer.text) {
-        os::wait(props.pace);
+    for (n, piece) in pieces(&answer.text).into_iter().enumerate() {
+        os::wait(answer.faults.pace(n, props.pace));
         stage.write_line(Stream::Stdout, &lines.assistant(piece).to_string())?;
     }
     Ok(())

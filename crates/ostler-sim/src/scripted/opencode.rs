@@ -72,6 +72,8 @@ pub(super) fn play(props: &Props, stage: &mut Stage<'_>) -> Result<End, Error> {
     let answer = session.ask(Agent::OpenCode.name(), &prompt);
     // A turn that is killed half-way leaves its prompt in the session.
     sessions.save(&session)?;
+    answer.faults.begin_deaf(stage)?;
+    answer.faults.middle()?;
     match output {
         Output::Text => stage.write_line(Stream::Stdout, &answer.text)?,
         Output::Json => Voice { session: &session, ids, stage }.answer(&answer, props)?,

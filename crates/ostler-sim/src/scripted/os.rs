@@ -6,18 +6,23 @@
 
 #![expect(unsafe_code, reason = "signals and sessions exist only as calls of the C library")]
 
+use std::fs::File;
 use std::io::{self, PipeWriter, Read};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, RawFd};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
+use super::inbox::Source;
 use super::script::{Handle, Kinship, Output};
 use super::signal::Signal;
 use super::stage::Stream;
+
+/// A forgotten process goes away by itself.
+pub(super) const FOREVER: Duration = Duration::from_secs(600);
 
 #[expect(clippy::disallowed_methods, reason = "a single thread has nothing else to do")]
 pub(super) fn wait(duration: Duration) {
@@ -28,6 +33,58 @@ pub(super) fn wait(duration: Duration) {
 
 pub(super) fn ignore(signal: Signal) -> io::Result<()> {
     set_action(signal, libc::SIG_IGN)
+}
+
+/// Standard input itself, past the standard library's buffer, so that whether
+/// there is something to read is for the kernel to say.
+pub(super) struct Stdin(ManuallyDrop<File>);
+
+impl Default for Stdin {
+    fn default() -> Self {
+        // SAFETY: the number belongs to the process for as long as it runs, and
+        // is never closed by way of this file.
+        Self(ManuallyDrop::new(unsafe { File::from_raw_fd(libc::STDIN_FILENO) }))
+    }
+}
+
+impl Read for Stdin {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Source for Stdin {
+    fn wait(&mut self, at_most: Duration) -> io::Result<bool> {
+        let mut asked = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // A part of a millisecond is still a pause.
+        let ms = at_most.as_micros().div_ceil(1000);
+        let ms = libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX);
+        // SAFETY: the pointer is valid for the one entry that it is said to have.
+        match unsafe { libc::poll(&raw mut asked, 1, ms) } {
+            -1 => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+                error => Err(error),
+            },
+            n_ready => Ok(n_ready > 0),
+        }
+    }
+}
+
+/// Somebody who never says anything.
+pub(super) struct Nobody;
+
+impl Read for Nobody {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        wait(FOREVER);
+        Ok(0)
+    }
+}
+
+impl Source for Nobody {
+    fn wait(&mut self, at_most: Duration) -> io::Result<bool> {
+        wait(at_most);
+        Ok(false)
+    }
 }
 
 /// What a signal handler does; it ends the process.

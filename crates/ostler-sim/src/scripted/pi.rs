@@ -1,20 +1,20 @@
-//! Plays Pi's one-shot modes, `text` and `json`.
+//! Plays Pi: its one-shot modes, `text` and `json`, and `rpc`, in which it is
+//! kept for many prompts.
 
 mod lines;
+mod rpc;
+mod voice;
 
 use std::path::Path;
 
-use serde_json::Value;
-
-use self::lines::{Assistant, Block};
+use self::voice::Voice;
 use super::agent::{Agent, Props};
-use super::answer::{Answer, pieces};
 use super::flags::{Flag, Takes, flag};
 use super::given::Given;
 use super::id::{Ids, is_plain};
 use super::session::{Session, Sessions};
 use super::stage::{Stage, Stream};
-use super::{End, Error, os};
+use super::{End, Error};
 
 const VERSION: &str = "0.0.0 (scripted pi)";
 const DEFAULT_MODEL: &str = "scripted";
@@ -63,6 +63,7 @@ impl Refusal {
 enum Output {
     Text,
     Json,
+    Rpc,
 }
 
 /// A session, and what the CLI remarks when it opens it.
@@ -90,29 +91,45 @@ pub(super) fn play(props: &Props, stage: &mut Stage<'_>) -> Result<End, Error> {
     let output = match given.value("--mode") {
         None | Some("text") => Output::Text,
         Some("json") => Output::Json,
+        Some("rpc") => Output::Rpc,
         Some(other) => {
             let text = format!("Error: the scripted agent does not play `--mode {other}`.");
             return refuse(&Refusal::failed(text), stage);
         }
     };
     let sessions = Sessions::of(Agent::Pi.name(), &props.home);
-    let Opened { session, warning } = match open(&given, &sessions, &props.cwd)? {
+    let Opened { mut session, warning } = match open(&given, &sessions, &props.cwd)? {
         Ok(opened) => opened,
         Err(refusal) => return refuse(&refusal, stage),
     };
     if let Some(warning) = warning {
         stage.write_line(Stream::Stderr, &warning)?;
     }
+    let mut voice = Voice {
+        output,
+        props,
+        provider: provider(&given),
+        ids: Ids::open()?,
+        stage,
+        sessions: (!given.has("--no-session")).then_some(sessions),
+        waiting: rpc::Waiting::default(),
+    };
+    if output == Output::Rpc {
+        return voice.serve(session);
+    }
     // Standard input is trimmed and put before the first argument as it is.
-    let input = String::from_utf8_lossy(&stage.read_to_end()?).trim().to_owned();
+    let input = String::from_utf8_lossy(&voice.stage.read_to_end()?).trim().to_owned();
     let prompt = format!("{input}{}", given.words.join(" "));
-    let mut voice = Voice { output, props, provider: provider(&given), ids: Ids::open()?, stage };
     voice.say(&lines::session(&session))?;
     // Nothing to do is no error.
     if prompt.is_empty() {
         return Ok(End::Exit(0));
     }
-    voice.turn(&given, &sessions, session, &prompt)
+    let text = voice.turn(&mut session, &prompt)?;
+    if output == Output::Text {
+        voice.stage.write_line(Stream::Stdout, &text)?;
+    }
+    Ok(End::Exit(0))
 }
 
 fn refuse(refusal: &Refusal, stage: &mut Stage<'_>) -> Result<End, Error> {
@@ -168,99 +185,4 @@ fn provider(given: &Given) -> String {
     let of_model = given.value("--model").and_then(|model| model.split_once('/'));
     let named = given.value("--provider").or(of_model.map(|(provider, _)| provider));
     named.unwrap_or("scripted").to_owned()
-}
-
-/// Tells of the turn, as events or only with the answer at its end.
-struct Voice<'a, 'b> {
-    output: Output,
-    props: &'a Props,
-    provider: String,
-    ids: Ids,
-    stage: &'a mut Stage<'b>,
-}
-
-impl Voice<'_, '_> {
-    fn turn(
-        &mut self,
-        given: &Given,
-        sessions: &Sessions,
-        mut session: Session,
-        prompt: &str,
-    ) -> Result<End, Error> {
-        let is_new = session.prompts.is_empty();
-        let answer = session.ask(Agent::Pi.name(), prompt);
-        // A turn that is killed half-way leaves its prompt in the session.
-        if !given.has("--no-session") {
-            sessions.save(&session)?;
-        }
-        self.say(&lines::of("agent_start"))?;
-        self.say(&lines::of("turn_start"))?;
-        let mut messages = Vec::new();
-        if is_new {
-            self.whole(lines::system(&session), &mut messages)?;
-        }
-        self.whole(lines::user(prompt), &mut messages)?;
-        self.answer(&session, &answer, &mut messages)?;
-        self.say(&lines::agent_end(&messages))?;
-        self.say(&lines::of("agent_settled"))?;
-        if self.output == Output::Text {
-            self.stage.write_line(Stream::Stdout, &answer.text)?;
-        }
-        Ok(End::Exit(0))
-    }
-
-    fn answer(
-        &mut self,
-        session: &Session,
-        answer: &Answer,
-        messages: &mut Vec<Value>,
-    ) -> Result<(), Error> {
-        let provider = self.provider.clone();
-        let (model, provider) = (session.model.as_str(), provider.as_str());
-        if let Some(tool) = &answer.tool {
-            let id = self.ids.prefixed("call_")?;
-            let called = Assistant { model, provider, block: Block::Tool { id: &id, tool } };
-            self.message(&called, messages)?;
-            for line in lines::tool_execution(&id, tool) {
-                os::wait(self.props.pace);
-                self.say(&line)?;
-            }
-            let result = lines::tool_result(&id, tool);
-            self.whole(result.clone(), messages)?;
-            self.say(&lines::turn_end(&called.whole(), &[result]))?;
-            self.say(&lines::of("turn_start"))?;
-        }
-        let said = Assistant { model, provider, block: Block::Text(&answer.text) };
-        self.message(&said, messages)?;
-        self.say(&lines::turn_end(&said.whole(), &[]))
-    }
-
-    fn message(&mut self, message: &Assistant<'_>, messages: &mut Vec<Value>) -> Result<(), Error> {
-        self.say(&lines::message("message_start", &message.begun()))?;
-        self.say(&message.start())?;
-        for piece in pieces(&message.content()) {
-            os::wait(self.props.pace);
-            self.say(&message.delta(piece))?;
-        }
-        self.say(&message.end())?;
-        let whole = message.whole();
-        self.say(&lines::message("message_end", &whole))?;
-        messages.push(whole);
-        Ok(())
-    }
-
-    /// A message that is not streamed has its start and its end all the same.
-    fn whole(&mut self, message: Value, messages: &mut Vec<Value>) -> Result<(), Error> {
-        self.say(&lines::message("message_start", &message))?;
-        self.say(&lines::message("message_end", &message))?;
-        messages.push(message);
-        Ok(())
-    }
-
-    fn say(&mut self, line: &Value) -> Result<(), Error> {
-        match self.output {
-            Output::Json => self.stage.write_line(Stream::Stdout, &line.to_string()),
-            Output::Text => Ok(()),
-        }
-    }
 }

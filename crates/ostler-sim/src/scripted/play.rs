@@ -156,6 +156,7 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::scripted::inbox::Inbox;
     use crate::scripted::script::parse;
 
     #[derive(Debug, PartialEq)]
@@ -169,7 +170,7 @@ mod tests {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let script = Script { folder: folder.to_path_buf(), steps: parse(steps).unwrap() };
         let mut stage = Stage {
-            stdin: &mut io::Cursor::new(stdin),
+            stdin: Inbox::new(io::Cursor::new(stdin)),
             stdout: Box::new(&mut stdout),
             stderr: Box::new(&mut stderr),
             argv: vec!["-p".into(), "hello".into()],

@@ -84,7 +84,7 @@ impl Sessions {
         Ok(false)
     }
 
-    fn path(&self, id: &str) -> PathBuf {
+    pub(super) fn path(&self, id: &str) -> PathBuf {
         self.folder.join(format!("{id}.json"))
     }
 }

@@ -4,12 +4,14 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::Error;
+use super::inbox::{Heard, Inbox};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -20,7 +22,7 @@ pub(super) enum Stream {
 }
 
 pub(super) struct Stage<'a> {
-    pub(super) stdin: &'a mut dyn BufRead,
+    pub(super) stdin: Inbox<'a>,
     pub(super) stdout: Box<dyn Write + 'a>,
     pub(super) stderr: Box<dyn Write + 'a>,
     /// What the played CLI was called with, without its name.
@@ -57,16 +59,20 @@ impl Stage<'_> {
     }
 
     pub(super) fn read_to_end(&mut self) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::new();
-        self.stdin.read_to_end(&mut bytes).map_err(Error::io("could not read stdin"))?;
-        Ok(bytes)
+        self.stdin.rest().map_err(Error::io("could not read stdin"))
     }
 
     /// The next line with its newline; empty at the end of stdin.
     pub(super) fn read_line(&mut self) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::new();
-        self.stdin.read_until(b'\n', &mut bytes).map_err(Error::io("could not read stdin"))?;
-        Ok(bytes)
+        Ok(match self.hear(None)? {
+            Heard::Line(line) => line,
+            Heard::Nothing | Heard::End => Vec::new(),
+        })
+    }
+
+    /// The next line, if it comes in time.
+    pub(super) fn hear(&mut self, at_most: Option<Duration>) -> Result<Heard, Error> {
+        self.stdin.line(at_most).map_err(Error::io("could not read stdin"))
     }
 }
 

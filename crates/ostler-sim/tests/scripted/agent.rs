@@ -3,6 +3,7 @@
 mod gemini;
 mod opencode;
 mod pi;
+mod warm;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

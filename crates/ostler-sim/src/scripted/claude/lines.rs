@@ -217,6 +217,15 @@ impl Message<'_> {
         })
     }
 
+    /// What there was of it when it was interrupted.
+    pub(super) fn aborted(&self, told: &str) -> Value {
+        let mut line = self.assistant();
+        let content = json!([{"type": "text", "text": told}]);
+        add(&mut line, "message", self.message(&content));
+        add(&mut line, "aborted", true);
+        line
+    }
+
     fn message(&self, content: &Value) -> Value {
         json!({
             "id": self.id,
@@ -247,15 +256,77 @@ pub(super) fn add(line: &mut Value, name: &str, value: impl Into<Value>) {
     }
 }
 
-pub(super) fn result(text: &str, model: &str, spent: Spent, total: Spent, took: Duration) -> Value {
-    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+/// Where a turn was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interrupted {
+    Streaming,
+    Tools,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Outcome<'a> {
+    Answered(&'a str),
+    Interrupted(Interrupted),
+}
+
+/// What the model is told of the interruption.
+pub(super) fn interrupted(interrupted: Interrupted) -> Value {
+    let text = match interrupted {
+        Interrupted::Streaming => "[Request interrupted by user]",
+        Interrupted::Tools => "[Request interrupted by user for tool use]",
+    };
     json!({
+        "type": "user",
+        "message": {"role": "user", "content": [{"type": "text", "text": text}]},
+        "parent_tool_use_id": null,
+        "timestamp": clock::rfc3339(clock::now_ms()),
+    })
+}
+
+/// What a tool that nobody allowed has to say.
+pub(super) const REJECTED: &str = "The user doesn't want to proceed with this tool use.";
+
+pub(super) fn tool_denied(id: &str, why: &str) -> Value {
+    let content = json!({
+        "type": "tool_result", "tool_use_id": id, "content": why, "is_error": true,
+    });
+    json!({
+        "type": "user",
+        "message": {"role": "user", "content": [content]},
+        "parent_tool_use_id": null,
+        "timestamp": clock::rfc3339(clock::now_ms()),
+        "tool_use_result": "User rejected tool use",
+        "tool_result_meta": [{"id": id, "non_execution_kind": "user-rejected"}],
+    })
+}
+
+pub(super) fn can_use_tool(request_id: &str, tool_use_id: &str, tool: &Tool) -> Value {
+    json!({
+        "type": "control_request",
+        "request_id": request_id,
+        "request": {
+            "subtype": "can_use_tool",
+            "tool_name": "Bash",
+            "display_name": "Bash",
+            "input": input(tool),
+            "description": tool.description,
+            "permission_suggestions": [],
+            "tool_use_id": tool_use_id,
+        },
+    })
+}
+
+pub(super) fn result(
+    outcome: Outcome<'_>,
+    model: &str,
+    spent: Spent,
+    total: Spent,
+    took: Duration,
+) -> Value {
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let mut line = json!({
         "type": "result",
-        "subtype": "success",
-        "is_error": false,
-        "result": text,
-        "stop_reason": "end_turn",
-        "terminal_reason": "completed",
         "num_turns": spent.n_calls,
         "duration_ms": took_ms,
         "duration_api_ms": took_ms,
@@ -265,7 +336,28 @@ pub(super) fn result(text: &str, model: &str, spent: Spent, total: Spent, took: 
         "permission_denials": [],
         "api_error_status": null,
         "queued_turn_count": 0,
-    })
+    });
+    match outcome {
+        Outcome::Answered(text) => {
+            add(&mut line, "subtype", "success");
+            add(&mut line, "is_error", false);
+            add(&mut line, "result", text);
+            add(&mut line, "stop_reason", "end_turn");
+            add(&mut line, "terminal_reason", "completed");
+        }
+        Outcome::Interrupted(interrupted) => {
+            let reason = match interrupted {
+                Interrupted::Streaming => "aborted_streaming",
+                Interrupted::Tools => "aborted_tools",
+            };
+            add(&mut line, "subtype", "error_during_execution");
+            add(&mut line, "is_error", true);
+            add(&mut line, "stop_reason", Value::Null);
+            add(&mut line, "terminal_reason", reason);
+            add(&mut line, "errors", json!([]));
+        }
+    }
+    line
 }
 
 /// What stream-json shows of a session that could not be resumed; the id in it
@@ -291,16 +383,21 @@ pub(super) fn startup_failure(session_id: &str, uuid: &str, error: &str) -> Valu
     })
 }
 
-pub(super) fn control_response(request_id: &str, subtype: &str) -> Value {
+pub(super) fn control_response(request_id: &str, subtype: &str, model: &str) -> Value {
     let response = match subtype {
         "initialize" => json!({"subtype": "success", "request_id": request_id, "response": {
             "commands": [], "agents": [], "models": [], "account": {}, "capabilities": [],
             "pid": std::process::id(),
         }}),
-        // Turns are played in one go, so there is never one to interrupt.
         "interrupt" => json!({"subtype": "success", "request_id": request_id, "response": {
             "still_queued": [],
         }}),
+        "set_model" => json!({"subtype": "success", "request_id": request_id, "response": {
+            "model": model,
+        }}),
+        "set_permission_mode" | "set_max_thinking_tokens" => {
+            json!({"subtype": "success", "request_id": request_id, "response": {}})
+        }
         other => json!({
             "subtype": "error",
             "request_id": request_id,

@@ -18,6 +18,8 @@ pub(super) struct Options {
     pub(super) open: Open,
     pub(super) model: Option<String>,
     pub(super) permission_mode: String,
+    /// Whether somebody on standard input is asked before a tool runs.
+    pub(super) asks: bool,
     pub(super) persists: bool,
 }
 
@@ -145,6 +147,8 @@ pub(super) fn parse(argv: &[String]) -> Result<Ask, Refusal> {
         output,
         open: open(&given)?,
         model: given.value("--model").map(str::to_owned),
+        asks: given.value("--permission-prompt-tool") == Some("stdio")
+            && permission_mode != "bypassPermissions",
         permission_mode: permission_mode.to_owned(),
         persists: !given.has("--no-session-persistence"),
     }))
@@ -239,6 +243,7 @@ mod tests {
             open: Open::Resume { id: ID.into(), fork: None },
             model: Some("m".into()),
             permission_mode: "bypassPermissions".into(),
+            asks: false,
             persists: true,
         };
         assert_eq!(options, expected);

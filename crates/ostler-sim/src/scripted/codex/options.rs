@@ -8,6 +8,7 @@ use super::super::flags::{self, Argument, Flag, FlagError, Takes, flag};
 pub(super) enum Ask {
     Version,
     Help,
+    Server,
     Turn(Options),
 }
 
@@ -159,8 +160,12 @@ pub(super) fn parse(argv: &[String]) -> Result<Ask, Refusal> {
             }
             Argument::Word(word) if place == Place::BeforeExec => match word.as_str() {
                 "exec" | "e" => place = Place::Exec,
+                // Its flags say nothing about what is played.
+                "app-server" => return Ok(Ask::Server),
                 other => {
-                    let text = format!("Error: the scripted agent plays `exec`, not `{other}`.");
+                    let text = format!(
+                        "Error: the scripted agent plays `exec` and `app-server`, not `{other}`."
+                    );
                     return Err(Refusal::failed(text));
                 }
             },
@@ -221,7 +226,7 @@ mod tests {
     fn turn(words: &[&str]) -> Options {
         match parse_words(words).unwrap() {
             Ask::Turn(options) => options,
-            Ask::Version | Ask::Help => panic!("no turn"),
+            Ask::Version | Ask::Help | Ask::Server => panic!("no turn"),
         }
     }
 
@@ -278,8 +283,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exec_is_not_played() {
-        for words in [vec!["app-server"], vec!["exec", "fork", ID], vec![], vec!["exec", "resume"]]
+    fn what_is_neither_exec_nor_the_server_is_not_played() {
+        assert_eq!(parse_words(&["app-server", "-c", "a=1"]), Ok(Ask::Server));
+        for words in [vec!["mcp-server"], vec!["exec", "fork", ID], vec![], vec!["exec", "resume"]]
         {
             assert_eq!(parse_words(&words).unwrap_err().exit, 1, "{words:?}");
         }

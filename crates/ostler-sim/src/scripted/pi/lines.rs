@@ -1,4 +1,4 @@
-//! The lines of Pi's `--mode json`, as version 0.87 prints them, with usage
+//! The lines of Pi's `--mode json` and `--mode rpc`, as version 0.87 prints them, with usage
 //! that is the same for every pretended model call.
 
 use serde_json::{Value, json};
@@ -62,6 +62,33 @@ pub(super) fn tool_result(id: &str, tool: &Tool) -> Value {
     })
 }
 
+pub(super) fn tool_aborted(id: &str) -> Value {
+    json!({
+        "type": "tool_execution_end", "toolCallId": id, "toolName": "bash",
+        "result": { "content": aborted_output(), "details": {} }, "isError": true,
+    })
+}
+
+pub(super) fn tool_result_aborted(id: &str) -> Value {
+    json!({
+        "role": "toolResult", "toolCallId": id, "toolName": "bash", "content": aborted_output(),
+        "isError": true, "timestamp": clock::now_ms(),
+    })
+}
+
+fn aborted_output() -> Value {
+    json!([{ "type": "text", "text": "Command aborted" }])
+}
+
+/// The answer to a command, which repeats its id if it has one.
+pub(super) fn response(command: &Value, success: bool) -> Value {
+    let mut line = json!({ "type": "response", "command": command["type"], "success": success });
+    if let (Value::Object(fields), Some(id)) = (&mut line, command.get("id")) {
+        fields.insert("id".to_owned(), id.clone());
+    }
+    line
+}
+
 fn output(tool: &Tool) -> Value {
     json!([{ "type": "text", "text": format!("{}\n", tool.output) }])
 }
@@ -97,6 +124,19 @@ impl Assistant<'_> {
             Block::Text(text) => self.message(json!([{ "type": "text", "text": text }]), "stop"),
             Block::Tool { id, tool } => self.message(json!([tool_call(id, tool)]), "toolUse"),
         }
+    }
+
+    /// What there was of it when somebody stopped it.
+    pub(super) fn aborted(&self, told: &str) -> Value {
+        let content = match self.block {
+            Block::Text(_) if !told.is_empty() => json!([{ "type": "text", "text": told }]),
+            Block::Text(_) | Block::Tool { .. } => json!([]),
+        };
+        let mut message = self.message(content, "aborted");
+        if let Value::Object(fields) = &mut message {
+            fields.insert("errorMessage".to_owned(), "This operation was aborted".into());
+        }
+        message
     }
 
     fn message(&self, content: Value, stop: &str) -> Value {
