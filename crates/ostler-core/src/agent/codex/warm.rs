@@ -10,9 +10,11 @@ mod item;
 mod launch;
 mod message;
 mod notice;
+mod opening;
 mod reading;
 mod server;
 mod session;
+mod stopping;
 #[cfg(test)]
 mod tests;
 mod turn;

@@ -9,6 +9,7 @@ mod sessions;
 mod talk;
 mod transcripts;
 mod turns;
+mod world;
 
 use serde_json::{Value, json};
 
