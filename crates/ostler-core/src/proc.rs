@@ -268,6 +268,11 @@ impl Proc {
         &self.stderr.head
     }
 
+    /// Forgets it, so that what comes from here on is the start.
+    pub fn forget_stderr_head(&mut self) {
+        self.stderr.head.clear();
+    }
+
     /// Returns when the process last printed anything, whole line or not.
     #[must_use]
     pub fn last_byte_at(&self) -> Instant {

@@ -37,6 +37,10 @@ while read -r verb a b rest; do
             echo "text $b $tool"
             ;;
         die) kill -KILL $$ ;;
+        grumble)
+            echo "an old complaint" >&2
+            echo "end $b grumbled"
+            ;;
         leave)
             echo "some last words" >&2
             exit 7

@@ -192,7 +192,7 @@ async fn a_process_that_dies_in_a_turn_fails_it_at_once_and_is_replaced() {
     ] {
         for spec in [&PARROT, &FLOCK] {
             let place = Place::new();
-            let known = memo(&place.run(spec, "say hi").await);
+            let known = memo(&place.run(spec, "grumble").await);
             let report = place.go_on(spec, &known, prompt).await;
             assert_eq!((failure(&report), text(&report)), (FailureKind::Crashed, words));
             assert_eq!(report.exit_code, None, "a kept process has no exit of the turn's");

@@ -58,6 +58,9 @@ impl Worker {
             return;
         };
         turn.heard_at = Instant::now();
+        // Should the process end, its last words are those since then. What it
+        // said before belongs to other turns.
+        self.parts.proc.forget_stderr_head();
         for event in opening {
             turn.way.outbox.push(None, event);
         }
