@@ -1,4 +1,5 @@
-//! Plays `codex exec`, with and without `--json`, new and resumed.
+//! Plays `codex exec`, with and without `--json`, new and resumed. `server` plays
+//! `codex app-server`.
 
 mod event;
 mod options;
