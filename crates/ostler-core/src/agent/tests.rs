@@ -237,3 +237,24 @@ fn every_agent_says_how_to_get_it_and_which_versions_were_tested() {
         assert!(spec.home_env.iter().all(listed), "{}", spec.name);
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1280))]
+
+    // Property 8: a non-zero exit gives the fixed text
+    #[test]
+    fn a_non_zero_exit_is_a_failure_with_the_fixed_text(
+        spec in prop::sample::select(AGENTS.to_vec()),
+        code in 1..256_i32,
+        stderr in any::<String>(),
+    ) {
+        let exit = testing::exit(code, &stderr);
+        let actions = testing::play_any(spec, &Options::new("/workspace"), &Open::New, &[], &exit);
+        let failure = testing::end_of(&actions).failure.clone().unwrap();
+        let failure = failure.with_exit(spec.title, code, &stderr);
+        let shown: String = stderr.chars().take(500).collect();
+        let shown = if stderr.is_empty() { "unknown error" } else { shown.as_str() };
+        let expected = format!("{} CLI error (exit {code}): {shown}", spec.title);
+        prop_assert_eq!(failure.response_text(), expected);
+    }
+}

@@ -263,22 +263,6 @@ proptest! {
         prop_assert!(end_of(&actions).failure.is_none());
     }
 
-    // Property 8: a non-zero exit gives the fixed text
-    #[test]
-    fn a_non_zero_exit_is_a_failure_with_the_fixed_text(
-        code in 1i32..256, stderr in any::<String>(),
-    ) {
-        let actions = play_lines("", exit(code, &stderr));
-        let failure = end_of(&actions).failure.clone().unwrap();
-        let shown: String = stderr.chars().take(500).collect();
-        let shown = if stderr.is_empty() { "unknown error".to_owned() } else { shown };
-        let failure = failure.with_exit(SPEC.title, code, &stderr);
-        prop_assert_eq!(
-            failure.response_text(),
-            format!("OpenCode CLI error (exit {code}): {shown}")
-        );
-    }
-
     #[test]
     fn no_output_panics_and_each_turn_ends_once(
         lines in any_lines(any_line(), 16),
