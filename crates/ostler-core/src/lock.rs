@@ -7,8 +7,7 @@
 use std::{
     fs::{File, TryLockError},
     io,
-    path::{Path, PathBuf},
-    time::Duration,
+    path::Path,
 };
 
 use crate::host::create_private_dir;
@@ -32,36 +31,19 @@ impl SessionLock {
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
-
-    /// Waits for the lock. Cancel-safe; the caller sets the time limit.
-    ///
-    /// Polls, because a blocking wait for a file lock could not be given up.
-    pub(crate) async fn take(path: PathBuf) -> io::Result<Self> {
-        let mut pause = Duration::from_millis(5);
-        loop {
-            if let Some(lock) = Self::try_take(&path)? {
-                return Ok(lock);
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(100));
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn the_second_waits_until_the_first_is_done() {
+    #[test]
+    fn nobody_gets_the_lock_until_the_first_is_done() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sessions/claude/x.lock");
         let first = SessionLock::try_take(&path).unwrap().unwrap();
         assert!(SessionLock::try_take(&path).unwrap().is_none());
-        let mut second = std::pin::pin!(SessionLock::take(path.clone()));
-        let early = tokio::time::timeout(Duration::from_millis(30), &mut second).await;
-        assert!(early.is_err(), "the lock was given twice");
         drop(first);
-        second.await.unwrap();
+        assert!(SessionLock::try_take(&path).unwrap().is_some());
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     driver::Drive,
     event::{EventBody, Status, Trigger},
     failure::chain,
-    prepared::{InFlight, Prepared, not_started},
+    prepared::{Held, InFlight, Prepared, not_started},
     proc::{self, Spawn},
     run_dir::RunDir,
     verdict::{Evidence, Reason},
@@ -21,9 +21,11 @@ impl Prepared {
         // not at the end of the turn.
         turn.says.close();
         while turn.says.try_recv().is_ok() {}
-        self.release_warm().await;
-        turn.session.lock =
-            self.lock_session(&mut turn.outbox, &turn.control, limits.deadline).await?;
+        turn.session.lock = match self.lock_session(turn, limits.deadline, None).await? {
+            Held::Lock(lock) => lock,
+            // Nobody asked for one.
+            Held::Place(_) => None,
+        };
         self.recall()?;
         let run_dir = RunDir::create(self.host.run_root()).map_err(|error| {
             let root = self.host.run_root().display();

@@ -129,6 +129,9 @@ impl Outbox {
                 EventBody::Thinking { text, block },
                 EventBody::Thinking { text: more, block: same },
             ) if *block == same => {
+                if self.limited && self.n_waiting_bytes > MAX_WAITING_BYTES {
+                    return None;
+                }
                 text.push_str(&more);
                 self.n_waiting_bytes = self.n_waiting_bytes.saturating_add(more.len());
                 None
@@ -139,13 +142,17 @@ impl Outbox {
 }
 
 /// Returns about how much memory an event takes, as far as it can be a lot.
-#[expect(clippy::wildcard_enum_match_arm, reason = "only these two can be long")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these can be long")]
 fn weight(body: &EventBody) -> usize {
     let text = match body {
         EventBody::Output { text, .. }
         | EventBody::Thinking { text, .. }
         | EventBody::Unknown { text, .. } => text.len(),
         EventBody::ToolResult(result) => result.output.len(),
+        EventBody::ToolUse { input: Some(input), .. } => input.to_string().len(),
+        EventBody::Permission(permission) => {
+            permission.input.as_ref().map_or(0, |input| input.to_string().len())
+        }
         _ => 0,
     };
     text.saturating_add(size_of::<Event>())

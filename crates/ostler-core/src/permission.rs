@@ -136,7 +136,8 @@ pub enum DecidedBy {
 pub enum Ruling {
     /// Go on, this once.
     Allow {
-        /// The answer to a question.
+        /// The answer to a question. Without one the question is left
+        /// unanswered: nobody chooses for the person who was asked.
         text: Option<String>,
     },
     /// Do not.

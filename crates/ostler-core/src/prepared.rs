@@ -15,7 +15,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::{
     sync::mpsc,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, sleep_until},
 };
 
 use crate::{
@@ -34,6 +34,7 @@ use crate::{
     transcript::Transcript,
     turn::{Control, Say, Turn},
     verdict::{Evidence, Reason, verdict},
+    warm::{pool::Lease, seed::Key},
 };
 
 /// The longest answer that is kept whole.
@@ -62,6 +63,14 @@ pub(crate) struct InFlight {
     pub(crate) says: mpsc::Receiver<Say>,
     pub(crate) transcript: Option<Transcript>,
     pub(crate) session: Session,
+}
+
+/// How a session is to be had.
+pub(crate) enum Held {
+    /// By its lock; a new one has none.
+    Lock(Option<SessionLock>),
+    /// By a place in the process that has it open.
+    Place(Lease),
 }
 
 /// What is known of the session while the turn runs.
@@ -119,7 +128,10 @@ impl Prepared {
 
     /// Makes the last words of a turn, whatever the witnesses say, and delivers them.
     pub(crate) async fn conclude(&self, turn: InFlight, attempt: Result<Evidence, Reason>) {
-        let InFlight { id, started, mut outbox, mut session, .. } = turn;
+        let InFlight { id, started, mut outbox, mut session, says, .. } = turn;
+        // Whoever still says something learns that the turn is over, and does
+        // not wait for it while it waits for its reader.
+        drop(says);
         let mut evidence = attempt
             .unwrap_or_else(|reason| Evidence { reason: Some(reason), ..Evidence::default() });
         let exit_code = match self.request.mode {
@@ -193,37 +205,57 @@ impl Prepared {
     }
 
     /// Waits for the session to be free. A new one cannot be in use.
+    ///
+    /// Polls, because a blocking wait for a file lock could not be given up.
+    /// A process of this host that keeps the session open would never give the
+    /// lock back, so in every round the pool is asked for it: for a place in
+    /// that process, if a process with this `key` would do, else to close it.
     pub(crate) async fn lock_session(
         &self,
-        outbox: &mut Outbox,
-        control: &Control,
+        turn: &mut InFlight,
         deadline: Instant,
-    ) -> Result<Option<SessionLock>, Reason> {
+        key: Option<&Key>,
+    ) -> Result<Held, Reason> {
         let Some(memo) = self.request.open.memo() else {
-            return Ok(None);
+            return Ok(Held::Lock(None));
         };
         let path = self.host.memos().path(self.spec.name, &memo.id, "lock");
         let fail = |error: io::Error| {
             let text = format!("could not lock session {} by {}: {error}", memo.id, path.display());
             Reason::Failed(Failure::new(FailureKind::Internal, text))
         };
-        if let Some(lock) = SessionLock::try_take(&path).map_err(fail)? {
-            return Ok(Some(lock));
-        }
-        let text = "another turn of this session is running; waiting for its end".to_owned();
-        outbox.push(None, EventBody::Status(Status::Queued { text }));
-        let waiting = timeout_at(deadline, SessionLock::take(path.clone()));
-        tokio::select! {
-            biased;
-            () = control.cancel.cancelled() => Err(Reason::Cancelled),
-            () = control.kill.cancelled() => Err(Reason::Cancelled),
-            lock = waiting => match lock {
-                Ok(lock) => lock.map(Some).map_err(fail),
-                Err(_) => Err(Reason::Failed(Failure::new(
+        let mut pause = Duration::from_millis(5);
+        let mut is_told = false;
+        loop {
+            match (key, self.host.pool_if_any()) {
+                (Some(key), Some(pool)) => {
+                    let lease = pool.join(self.spec.name, &memo.id, key.clone()).await;
+                    if let Some(lease) = lease {
+                        return Ok(Held::Place(lease));
+                    }
+                }
+                (None, Some(pool)) => pool.release(self.spec.name, &memo.id).await,
+                (_, None) => {}
+            }
+            if let Some(lock) = SessionLock::try_take(&path).map_err(fail)? {
+                return Ok(Held::Lock(Some(lock)));
+            }
+            if !std::mem::replace(&mut is_told, true) {
+                let text =
+                    "another turn of this session is running; waiting for its end".to_owned();
+                turn.outbox.push(None, EventBody::Status(Status::Queued { text }));
+            }
+            tokio::select! {
+                biased;
+                () = turn.control.cancel.cancelled() => return Err(Reason::Cancelled),
+                () = turn.control.kill.cancelled() => return Err(Reason::Cancelled),
+                () = sleep_until(deadline) => return Err(Reason::Failed(Failure::new(
                     FailureKind::SessionBusy,
                     format!("session {} was in use for {:?}", memo.id, self.request.timeout),
                 ))),
-            },
+                () = sleep(pause) => {}
+            }
+            pause = (pause * 2).min(Duration::from_millis(100));
         }
     }
 

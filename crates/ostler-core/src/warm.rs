@@ -6,14 +6,14 @@
 
 mod live;
 pub(crate) mod pool;
-mod seed;
+pub(crate) mod seed;
 mod worker;
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, oneshot},
-    time::Instant,
+    time::{Instant, sleep},
 };
 use uuid::Uuid;
 
@@ -29,7 +29,7 @@ use crate::{
     event::{EventBody, Status, Trigger, TurnId},
     failure::{Failure, FailureKind},
     outbox::Outbox,
-    prepared::{InFlight, Prepared, Session},
+    prepared::{Held, InFlight, Prepared, Session},
     request::Open,
     turn::{Control, EVENTS_AHEAD, Turn},
     verdict::{Evidence, Reason},
@@ -38,6 +38,7 @@ use crate::{
 /// How often a turn looks for another process when one ends under it before it
 /// took the prompt.
 const TRIES: usize = 3;
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Prepared {
     /// Runs the turn in a kept process.
@@ -56,6 +57,8 @@ impl Prepared {
             }
             let text = format!("{last}; trying another one");
             turn.outbox.push(None, EventBody::Status(Status::Warning { text }));
+            // Whoever is opening the session, or leaving, needs a moment.
+            sleep(PAUSE).await;
         }
         Err(Reason::Failed(Failure::new(FailureKind::Crashed, last)))
     }
@@ -70,13 +73,6 @@ impl Prepared {
         seed::line(self, warm, &self.request.open, &new_id, run_dir)
     }
 
-    /// Makes a kept process give up the session that this turn is going to use.
-    pub(crate) async fn release_warm(&self) {
-        if let (Some(memo), Some(pool)) = (self.request.open.memo(), self.host.pool_if_any()) {
-            pool.release(self.spec.name, &memo.id).await;
-        }
-    }
-
     /// Finds a process, and returns what the turn's reader learns first.
     async fn lease(
         &mut self,
@@ -86,14 +82,18 @@ impl Prepared {
     ) -> Result<(Lease, Vec<EventBody>), Reason> {
         let mut seed = Seed::new(self, warm)?;
         let started = |this: &Self| EventBody::Started(this.started(Trigger::Prompt));
-        if let Some(memo) = self.request.open.memo() {
-            let joined = self.host.pool().join(self.spec.name, &memo.id, seed.key.clone()).await;
-            if let Some(lease) = joined {
-                self.recall()?;
-                return Ok((lease, vec![started(self)]));
+        if self.request.open.memo().is_some() {
+            // The pool is there before it is asked.
+            self.host.pool();
+            match self.lock_session(turn, limits.deadline, Some(&seed.key)).await? {
+                Held::Lock(lock) => turn.session.lock = lock,
+                Held::Place(lease) => {
+                    self.recall()?;
+                    let warnings = seed.warnings.into_iter().chain(self.notes());
+                    let warnings = warnings.map(|text| EventBody::Status(Status::Warning { text }));
+                    return Ok((lease, std::iter::once(started(self)).chain(warnings).collect()));
+                }
             }
-            turn.session.lock =
-                self.lock_session(&mut turn.outbox, &turn.control, limits.deadline).await?;
             self.recall()?;
             seed = Seed::new(self, warm)?;
         }
@@ -193,6 +193,9 @@ impl Prepared {
             Ok(Done::Ended(ended)) => {
                 turn.outbox = ended.outbox;
                 if let Some(id) = ended.session_id {
+                    // The turn that this one waited for has left a newer one. A
+                    // memo that cannot be read is written anew.
+                    self.recall().ok();
                     turn.session.memo = Some(self.memo_of(&id));
                 }
                 Ok(ended.evidence)
@@ -256,7 +259,8 @@ impl Prepared {
             });
             let commands = commands.clone();
             tasks.spawn(async move {
-                let Some(commands) = commands.upgrade() else { return };
+                // A process that is gone takes nothing, but has said how it ended.
+                let commands = commands.upgrade().unwrap_or_else(|| mpsc::channel(1).0);
                 let mut turn = InFlight {
                     outbox: Outbox::closed(id.clone()),
                     id,

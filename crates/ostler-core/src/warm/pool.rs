@@ -33,6 +33,9 @@ use crate::{
     verdict::Reason,
 };
 
+/// A clock can be added to a day.
+const LONGEST_ROUND: Duration = Duration::from_secs(24 * 3600);
+
 /// How many sessions are remembered whose process died.
 const MAX_BEREFT: usize = 256;
 
@@ -96,8 +99,8 @@ pub(crate) enum News {
     Closed { member: MemberId, session: SessionKey },
     /// No new session should come.
     Retired { member: MemberId },
-    /// The process has ended.
-    Gone { member: MemberId },
+    /// The process has ended, wanted or not.
+    Gone { member: MemberId, died: bool },
     /// A turn is done with its session.
     Returned { member: MemberId, session: SessionKey },
 }
@@ -253,7 +256,8 @@ impl Keeper {
         mut calls: mpsc::Receiver<Call>,
         mut news: mpsc::UnboundedReceiver<News>,
     ) {
-        let mut next_round = Instant::now() + self.limits.round;
+        let round = self.limits.round.min(LONGEST_ROUND);
+        let mut next_round = Instant::now() + round;
         loop {
             let closing = self.shutdown.is_cancelled();
             if closing && self.members.is_empty() {
@@ -269,7 +273,7 @@ impl Keeper {
                 () = sleep_until(next_round) => {
                     self.make_room();
                     self.save_memory();
-                    next_round = Instant::now() + self.limits.round;
+                    next_round = Instant::now() + round;
                 }
             }
             if closing {
@@ -318,9 +322,9 @@ impl Keeper {
                     member.retired = true;
                 }
             }
-            News::Gone { member } => {
+            News::Gone { member, died } => {
                 if let Some(member) = self.members.remove(&member)
-                    && !member.retired
+                    && died
                 {
                     self.stats.died += 1;
                     self.remember_dead(member);
@@ -402,7 +406,8 @@ impl Keeper {
         };
         let session = SessionKey(member.next_session);
         member.next_session = member.next_session.saturating_add(1);
-        let seat = Seat { id: None, n_turns: 0, idle_since: Instant::now(), wanted: false };
+        let id = open.memo().map(|memo| memo.id.clone());
+        let seat = Seat { id, n_turns: 0, idle_since: Instant::now(), wanted: false };
         member.seats.insert(session, seat);
         let mut lease = self.lease(member_id, session, true).ok_or_else(shutting_down)?;
         lease.is_replacement = open.memo().is_some_and(|memo| {

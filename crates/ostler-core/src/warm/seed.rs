@@ -31,8 +31,9 @@ const COMMANDS_AHEAD: usize = 256;
 /// The run folder in keys, where all processes have the same.
 const NO_FOLDER: &str = "/run";
 
-/// Everything that two sessions must have in common to share a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Everything that two sessions must have in common to share a process. There
+/// are secrets in it, so it cannot be printed.
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) program: PathBuf,
     pub(crate) stamp: Stamp,
@@ -40,6 +41,8 @@ pub(crate) struct Key {
     args: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     files: Vec<(PathBuf, Vec<u8>)>,
+    /// Raw lines are written down; those of others should not be among them.
+    is_written_down: bool,
 }
 
 /// Which file a path led to: another one after an update.
@@ -96,6 +99,7 @@ impl Seed {
             environment: prepared.environment(&line, folder, ""),
             args: line.args,
             files: line.files.into_iter().chain(line.home_files).collect(),
+            is_written_down: prepared.request.transcript.is_some(),
         };
         Ok(Self { prepared: prepared.clone(), warm, key, warnings: line.warnings })
     }

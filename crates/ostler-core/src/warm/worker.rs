@@ -11,7 +11,7 @@ mod clock;
 mod turns;
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     future::poll_fn,
     mem,
     sync::Arc,
@@ -104,6 +104,8 @@ pub(crate) struct Worker {
     ready: bool,
     /// No new turn begins here.
     retired: bool,
+    /// It began to end by itself.
+    died: bool,
     start_limit: Instant,
     sessions: HashMap<SessionKey, Session>,
     turns: BTreeMap<u32, LiveTurn>,
@@ -113,12 +115,18 @@ pub(crate) struct Worker {
 struct Session {
     /// What to open, until the process is ready.
     pending: Option<(Box<Open>, Box<Options>)>,
+    /// The id that it was asked for by, whose lock came with it.
+    asked: Option<String>,
     id: Option<String>,
     lock: Option<SessionLock>,
     active: Option<TurnKey>,
     queue: VecDeque<TurnKey>,
     allowed: Allowed,
     unasked: Option<UnaskedHook>,
+    /// The warnings that its turns were told.
+    warned: HashSet<String>,
+    /// It is to be closed once no turn runs in it.
+    closing: bool,
 }
 
 impl Worker {
@@ -132,6 +140,7 @@ impl Worker {
             next_up: Vec::new(),
             ready: false,
             retired: false,
+            died: false,
             start_limit: Instant::now() + START_LIMIT,
             sessions: HashMap::new(),
             turns: BTreeMap::new(),
@@ -146,7 +155,11 @@ impl Worker {
             let alarm = self.alarm();
             let behind = self.turns.values().any(|turn| turn.way.outbox.is_behind());
             // Only a process of one session can be paused by its reader.
-            let may_read = self.parts.is_shared || !behind || self.stopper.is_going();
+            let gives_up = |turn: &LiveTurn| matches!(turn.phase, Phase::GivenUp(_));
+            let may_read = self.parts.is_shared
+                || !behind
+                || self.stopper.is_going()
+                || self.turns.values().any(gives_up);
             let retired = self.retired;
             tokio::select! {
                 biased;
@@ -164,6 +177,7 @@ impl Worker {
         match command {
             Command::Open { session, open, options, lock } => {
                 let entry = Session {
+                    asked: open.memo().map(|memo| memo.id.clone()),
                     id: None,
                     pending: Some((open, options)),
                     lock,
@@ -171,6 +185,8 @@ impl Worker {
                     queue: VecDeque::new(),
                     allowed: Allowed::default(),
                     unasked: None,
+                    warned: HashSet::new(),
+                    closing: false,
                 };
                 self.sessions.insert(session, entry);
                 self.open_pending(session);
@@ -206,7 +222,10 @@ impl Worker {
                 self.step(Input::Line { from, bytes: &bytes, cut });
             }
             // Nothing can be asked of it any more, not even to cancel.
-            ProcEvent::StdinClosed => self.stop_hard(),
+            ProcEvent::StdinClosed => {
+                self.died |= !self.retired;
+                self.stop_hard();
+            }
             ProcEvent::Exited { code, signal } => {
                 let stderr = String::from_utf8_lossy(self.parts.proc.stderr_head()).into_owned();
                 self.ended(Exit { code, signal, stderr });
@@ -217,6 +236,9 @@ impl Worker {
     /// The process is gone: so is every turn in it.
     fn ended(&mut self, exit: Exit) {
         self.exit = Some(exit.clone());
+        // Before anybody who looks for another process can find this one.
+        let died = self.died || !self.retired;
+        self.tell(News::Gone { member: self.parts.member, died });
         self.step(Input::Exited(&exit));
         let left: Vec<u32> = self.turns.keys().copied().collect();
         for key in left {
@@ -262,6 +284,13 @@ impl Worker {
                 }
             }
             Action::Opened { session, id } => self.opened(session, &id),
+            Action::OpenFailed { failure, .. } if !self.ready => {
+                // Whatever keeps the process from starting keeps it from all of them.
+                let sessions: Vec<_> = self.sessions.keys().copied().collect();
+                for session in sessions {
+                    self.open_failed(session, &failure);
+                }
+            }
             Action::OpenFailed { session, failure } => self.open_failed(session, &failure),
             Action::Unasked { session, turn } => self.unasked(session, turn),
             Action::Emit { turn, parent, event } => self.emit(turn, parent, event),
@@ -273,7 +302,7 @@ impl Worker {
             }
             Action::EndTurn { turn, end } => self.finish(turn, Some(*end)),
             Action::Stop => {
-                self.retired = true;
+                self.leave_pool();
                 self.stopper.begin(&mut self.parts.proc);
             }
             Action::Arm { timer, after } => self.timers.arm(timer, after),
@@ -283,11 +312,14 @@ impl Worker {
     fn opened(&mut self, session: SessionKey, id: &str) {
         let Some(entry) = self.sessions.get_mut(&session) else { return };
         if entry.id.as_deref() != Some(id) {
-            if entry.id.is_some() || entry.lock.is_none() {
+            let known = entry.id.as_ref().or(entry.asked.as_ref());
+            if known.is_none_or(|known| known != id) {
                 let path = self.parts.memos.path(self.parts.agent, id, "lock");
                 // Without the lock the turn still runs; only a second user would
                 // not be told to wait.
                 entry.lock = SessionLock::try_take(&path).ok().flatten();
+                // What was allowed for one session is not for another.
+                entry.allowed = Allowed::default();
             }
             entry.id = Some(id.to_owned());
             let member = self.parts.member;
@@ -311,8 +343,9 @@ impl Worker {
     }
 
     fn close(&mut self, session: SessionKey) {
-        let Some(entry) = self.sessions.get(&session) else { return };
+        let Some(entry) = self.sessions.get_mut(&session) else { return };
         if entry.active.is_some() || !entry.queue.is_empty() {
+            entry.closing = true;
             return;
         }
         self.sessions.remove(&session);
@@ -326,10 +359,14 @@ impl Worker {
 
     /// Takes no new session; stops once no turn runs.
     fn retire(&mut self) {
+        self.leave_pool();
+        self.stop_if_idle();
+    }
+
+    fn leave_pool(&mut self) {
         if !mem::replace(&mut self.retired, true) {
             self.tell(News::Retired { member: self.parts.member });
         }
-        self.stop_if_idle();
     }
 
     fn stop_if_idle(&mut self) {
@@ -340,7 +377,7 @@ impl Worker {
 
     /// Ends the process, and with it what runs.
     fn stop_hard(&mut self) {
-        self.retired = true;
+        self.leave_pool();
         self.stopper.begin_with_signals(&mut self.parts.proc);
     }
 
@@ -370,7 +407,6 @@ impl Worker {
         }
         // The sessions are free before anybody can learn that the process is gone.
         self.sessions.clear();
-        self.tell(News::Gone { member: self.parts.member });
         let Parts { tasks, run_dir, .. } = self.parts;
         // Removing a folder that a CLI filled can take a while.
         tasks.spawn_blocking(move || drop(run_dir));

@@ -1,6 +1,7 @@
 # An agent that is kept: reads orders, one a line, and does what prompts say.
 id=$1
 n=0
+[ "$id" = leave-at-once ] && exit 0
 [ "$id" = slow-start ] || echo ready
 while read -r verb a b rest; do
     case $verb in
@@ -65,6 +66,12 @@ while read -r verb a b rest; do
         background)
             echo "end $b begun"
             echo "unasked $a"
+            echo "utext done in the background"
+            ;;
+        long-background)
+            echo "unasked $a"
+            echo "end $b begun"
+            sleep 0.3
             echo "utext done in the background"
             ;;
         lost) echo "lost $a" ;;

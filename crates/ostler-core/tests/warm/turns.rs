@@ -221,6 +221,72 @@ async fn a_turn_that_waited_for_one_whose_process_died_finds_another() {
 }
 
 #[tokio::test]
+async fn two_turns_of_a_session_that_is_not_open_yet_share_one_process() {
+    for spec in [&PARROT, &FLOCK] {
+        let place = Place::new();
+        let known = ostler_core::Memo::of_id(spec.name, "from-before");
+        let start = |prompt: &str| place.start(spec, place.request(prompt).resume(known.clone()));
+        let (first, second) = tokio::join!(start("say one"), start("say two"));
+        let (first, second) = tokio::join!(ended(first), ended(second));
+        assert_eq!((text(&first), text(&second)), ("one", "two"));
+        assert_eq!(place.host.pool_stats().await.started, 1);
+        place.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_leaves_in_peace_before_it_is_ready_has_not_answered() {
+    let place = Place::new();
+    let mut request = place.request("say hi");
+    request.options.model = Some("leave-at-once".into());
+    let report = ended(place.start(&PARROT, request).await).await;
+    assert_eq!(failure(&report), FailureKind::UnreadableOutput);
+    place.close().await;
+}
+
+#[tokio::test]
+async fn killing_a_turn_that_waits_leaves_the_running_one_alone() {
+    let place = Place::new();
+    let known = memo(&place.run(&PARROT, "say hi").await);
+    let mut first = place.start(&PARROT, place.request("wait").resume(known.clone())).await;
+    until_kind(&mut first, "output").await;
+    let mut second = place.start(&PARROT, place.request("say next").resume(known)).await;
+    until_kind(&mut second, "status").await;
+    second.kill();
+    assert_eq!(failure(&ended(second).await), FailureKind::Cancelled);
+    first.steer("still there").await.unwrap();
+    assert_eq!(text(&ended(first).await), "still there");
+    place.close().await;
+}
+
+#[tokio::test]
+async fn a_turn_behind_one_that_the_agent_does_not_end_finds_another_process() {
+    let place = Place::new();
+    let known = memo(&place.run(&FLOCK, "say hi").await);
+    let mut first = place.start(&FLOCK, place.request("stubborn").resume(known.clone())).await;
+    until_kind(&mut first, "output").await;
+    let mut second = place.start(&FLOCK, place.request("count").resume(known)).await;
+    until_kind(&mut second, "status").await;
+    first.cancel();
+    assert_eq!(failure(&ended(first).await), FailureKind::Cancelled);
+    assert_eq!(text(&ended(second).await), "1");
+    place.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_to_a_turn_that_waits_for_its_reader_does_not_wait_for_it() {
+    let place = Place::new();
+    let turn = place.start(&PARROT, place.request("flood")).await;
+    // The turn ends while most of its events wait for this reader.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let allow = ostler_core::permission::Answer::new(ostler_core::permission::Decision::Allow);
+    let refused = timeout(LIMIT, turn.answer("nothing", allow)).await.unwrap();
+    assert!(refused.is_err());
+    ended(turn).await;
+    place.close().await;
+}
+
+#[tokio::test]
 async fn an_agent_that_never_gets_ready_ends_in_the_turns_own_time_limit() {
     let place = Place::new();
     let mut request = place.request("say hi");
@@ -353,10 +419,14 @@ async fn a_turn_that_nobody_asked_for_has_events_and_an_end_of_its_own() {
 }
 
 #[tokio::test]
-async fn nobody_listens_and_the_unasked_turn_still_ends() {
+async fn nobody_listens_and_the_unasked_turn_still_ends_before_the_next_begins() {
     let place = Place::new();
-    let report = place.run(&PARROT, "background").await;
-    assert_eq!(text(&place.go_on(&PARROT, &memo(&report), "count").await), "2");
+    let report = place.run(&PARROT, "long-background").await;
+    let next = place.start(&PARROT, place.request("count").resume(memo(&report))).await;
+    let (events, next) = rest(next).await;
+    assert_eq!(text(&next), "2");
+    assert!(events.iter().any(|event| matches!(&event.body,
+        EventBody::Status(status) if status.code_and_text().0 == "queued")));
     place.close().await;
 }
 

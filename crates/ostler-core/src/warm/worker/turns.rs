@@ -51,6 +51,7 @@ impl Worker {
         let Some(key) = entry.queue.pop_front() else { return };
         entry.active = Some(key);
         let id = entry.id.clone();
+        let warned = &mut entry.warned;
         let Some(turn) = self.turns.get_mut(&key.0) else { return };
         let Phase::Waiting { prompt, options, opening } =
             mem::replace(&mut turn.phase, Phase::Running)
@@ -62,6 +63,12 @@ impl Worker {
         // said before belongs to other turns.
         self.parts.proc.forget_stderr_head();
         for event in opening {
+            // What a session was warned of once is not said with every turn.
+            if let EventBody::Status(Status::Warning { text }) = &event
+                && !warned.insert(text.clone())
+            {
+                continue;
+            }
             turn.way.outbox.push(None, event);
         }
         if let Some(id) = id {
@@ -179,11 +186,16 @@ impl Worker {
 
     pub(super) fn kill(&mut self, key: TurnKey) {
         let Some(turn) = self.turns.get_mut(&key.0) else { return };
-        turn.reason.get_or_insert(Reason::Cancelled);
+        if matches!(turn.phase, Phase::Waiting { .. }) {
+            return self.give_up(key, Reason::Cancelled);
+        }
         if self.parts.is_shared {
+            // The agent is told all the same, so that it stops working for nobody.
+            self.give_up(key, Reason::Cancelled);
             self.abandon(key);
         } else {
-            self.retired = true;
+            turn.reason.get_or_insert(Reason::Cancelled);
+            self.leave_pool();
             self.stopper.kill(&mut self.parts.proc);
         }
     }
@@ -191,11 +203,15 @@ impl Worker {
     /// Ends a turn that the agent does not end. Its session cannot be used any
     /// more, and neither can the process, once the others are done with it.
     pub(super) fn abandon(&mut self, key: TurnKey) {
-        let session = self.turns.get(&key.0).map(|turn| turn.session);
-        self.finish(key, None);
-        if let Some(session) = session {
-            self.close(session);
+        let Some(session) = self.turns.get(&key.0).map(|turn| turn.session) else { return };
+        let queued = self.sessions.get_mut(&session).map(|entry| mem::take(&mut entry.queue));
+        for waiting in queued.unwrap_or_default() {
+            if let Some(turn) = self.turns.remove(&waiting.0) {
+                not_begun(turn, "the agent did not end the turn before");
+            }
         }
+        self.finish(key, None);
+        self.close(session);
         self.retire();
     }
 
@@ -218,6 +234,13 @@ impl Worker {
         let entry = self.sessions.get_mut(&session);
         let session_id = entry.as_ref().and_then(|entry| entry.id.clone());
         let exit = self.exit.clone();
+        // A process that leaves in peace without a word has answered nothing.
+        let is_silent = end.is_none() && turn.reason.is_none();
+        let unreadable = || TurnEnd { failure: Some(Failure::unreadable()), ..TurnEnd::default() };
+        let end = match &exit {
+            Some(exit) if is_silent && exit.is_success() => Some(unreadable()),
+            Some(_) | None => end,
+        };
         let evidence = Evidence { end, exit, reason: turn.reason, stopped_after_end: false };
         let ended = Ended { outbox: turn.way.outbox, evidence, session_id };
         // A turn whose task is gone has nobody who could be told.
@@ -225,7 +248,15 @@ impl Worker {
         if let Some(entry) = entry {
             entry.queue.retain(|queued| *queued != key);
             if entry.active == Some(key) {
-                entry.active = None;
+                // One that the agent began meanwhile holds the session now.
+                let runs = |turn: &LiveTurn| {
+                    turn.session == session && !matches!(turn.phase, Phase::Waiting { .. })
+                };
+                let other = self.turns.iter().find(|(_, turn)| runs(turn));
+                entry.active = other.map(|(key, _)| TurnKey(*key));
+            }
+            if entry.closing {
+                self.close(session);
             }
         }
         self.begin_next(session);
