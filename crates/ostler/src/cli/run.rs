@@ -159,6 +159,7 @@ impl Asker {
             _ => return,
         }
         if let Some(permission) = self.requests.next_to_ask() {
+            self.typed.forget();
             renderer.question(permission);
         }
     }

@@ -49,6 +49,15 @@ impl Typed {
         })
     }
 
+    /// Forgets what was typed before: it cannot be the answer to what was not
+    /// asked yet.
+    pub(crate) fn forget(&mut self) {
+        self.ready.clear();
+        self.lines = Lines::new(MAX_LINE, MAX_LINE);
+        // A terminal that is gone has nothing to forget.
+        rustix::termios::tcflush(&self.terminal, rustix::termios::QueueSelector::IFlush).ok();
+    }
+
     /// Waits for a line; `None` for Ctrl-D, or when the terminal is gone. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<String> {
         let mut piece = [0; PIECE];

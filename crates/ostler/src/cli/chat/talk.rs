@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_core::{
     cli_agent::CliAgent,
-    event::{Event, EventBody, Mode, Status, TurnReport},
+    event::{Event, EventBody, Mode, Status, TurnId, TurnReport},
     registry::Agent as _,
     request::{Open, TurnRequest},
     turn::Turn,
@@ -43,6 +43,8 @@ pub(crate) struct Talk<'a> {
     pub(super) agent: CliAgent,
     /// What the next turn is made from.
     pub(super) request: TurnRequest,
+    /// The turn of the last prompt.
+    prompted: Option<TurnId>,
     pub(super) renderer: Renderer<'a>,
     pub(super) queue: Queue,
     pub(super) turns: Turns,
@@ -96,6 +98,7 @@ impl<'a> Talk<'a> {
             setup,
             agent: begun.agent,
             request: begun.request,
+            prompted: None,
             renderer,
             queue,
             turns: Turns::default(),
@@ -151,7 +154,10 @@ impl<'a> Talk<'a> {
             let transcript = transcript.map(|path| numbered(path, self.n_turns));
             let request = TurnRequest { prompt, transcript, ..self.request.clone() };
             match self.agent.start(request).await {
-                Ok(turn) => self.turns.add(turn),
+                Ok(turn) => {
+                    self.prompted = Some(turn.id().clone());
+                    self.turns.add(turn);
+                }
                 Err(error) => {
                     let (_, failure) = run::refusal(&error);
                     self.renderer.not_started(self.agent.spec().name, &failure);
@@ -231,7 +237,12 @@ impl<'a> Talk<'a> {
             }
             EventBody::Complete(report) => {
                 self.requests.ended(&event.turn);
-                self.go_on(*report);
+                self.stopping = false;
+                // One that the agent began by itself may be of a session that
+                // was left meanwhile.
+                if self.prompted.as_ref() == Some(&event.turn) {
+                    self.go_on(*report);
+                }
             }
             _ => {}
         }
@@ -239,7 +250,6 @@ impl<'a> Talk<'a> {
 
     /// Makes the next turn go on where this one ended.
     fn go_on(&mut self, report: TurnReport) {
-        self.stopping = false;
         if let Some(memo) = report.memo {
             self.request.open = Open::Resume(Box::new(memo));
         }
