@@ -3,7 +3,14 @@
 use ostler_sim::model::{self, GEMINI_USAGE};
 
 use super::{for_every_warm_agent, leaders, until_all_gone};
-use crate::conformance::{Facts, answers, rig::Rig};
+use crate::{
+    conformance::{
+        Facts, answers,
+        rig::Rig,
+        settings::{assert_no_trap_worked, has_text, set_traps},
+    },
+    support::Model,
+};
 use serde_json::Value;
 
 for_every_warm_agent! {
@@ -20,6 +27,7 @@ for_every_warm_agent! {
     a_huge_answer_arrives_whole
     an_empty_answer_is_an_empty_answer
     the_system_prompt_and_the_model_reach_the_provider
+    settings_of_a_repository_start_nothing_and_redirect_nothing
 }
 
 /// Asserts that the turn's usage is that of so many model calls, as far as an
@@ -216,9 +224,22 @@ fn the_system_prompt_and_the_model_reach_the_provider(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts) else { return };
     let word = format!("ostler-system-{}", std::process::id());
     let mut chat = rig.chat(&["--system", &word, "--model", facts.other_model]);
-    assert!(chat.answer_to("sim:system").contains(&word));
+    chat.answer_to("hello");
     let asked = rig.model.requests();
-    let model = asked.last().unwrap().body["model"].as_str().unwrap().to_owned();
-    assert!(facts.other_model.ends_with(&model) && !model.is_empty(), "{model}");
+    let asked = asked.last().unwrap();
+    assert!(has_text(&asked.body, &word), "{}", asked.body);
+    // Gemini's API has it in the path.
+    let name = facts.other_model.rsplit('/').next().unwrap();
+    assert!(asked.body["model"] == name || asked.path.contains(name), "{}", asked.path);
+    chat.end();
+}
+
+fn settings_of_a_repository_start_nothing_and_redirect_nothing(facts: &'static Facts) {
+    let Some(rig) = Rig::new(facts) else { return };
+    let thief = Model::start();
+    set_traps(&rig, &thief.url());
+    let mut chat = rig.chat(&[]);
+    chat.answer_to("hello");
+    assert_no_trap_worked(&rig, &thief);
     chat.end();
 }
