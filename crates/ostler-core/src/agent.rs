@@ -22,7 +22,7 @@ pub(crate) mod plain;
 pub(crate) mod play;
 pub(crate) mod sniff;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod warm;

@@ -11,6 +11,8 @@ mod asking;
 mod call;
 mod client;
 mod session;
+#[cfg(test)]
+mod tests;
 mod turn;
 mod update;
 

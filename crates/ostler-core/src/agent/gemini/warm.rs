@@ -8,7 +8,7 @@ mod stderr;
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{fault, prompt};
 use crate::{
@@ -70,23 +70,31 @@ fn tool(call: &Call) -> String {
     named.or(call.kind.as_deref()).unwrap_or_default().to_owned()
 }
 
-/// Arguments are not told so far. The title of a command is the command; where it runs
-/// stands in brackets before the words of the model about it.
+/// Arguments are not told so far. The title of a command is the command. What is
+/// told of its directory is the process's and not the session's, unless the
+/// model has named another one.
 fn input(call: &Call) -> Option<Value> {
     call.raw_input.clone().or_else(|| shown(call))
 }
 
 fn shown(call: &Call) -> Option<Value> {
     let title = call.title.as_ref()?;
+    let mut fields = Map::new();
     if call.kind.as_deref() == Some("execute") {
-        let place = call.texts().find_map(|text| text.strip_prefix('[')?.split_once(']'));
-        return Some(match place {
-            Some((place, _)) => json!({ "command": title, "place": place }),
-            None => json!({ "command": title }),
-        });
+        fields.insert("command".to_owned(), json!(title));
+        let place = call.texts().find_map(|text| text.strip_prefix("[in ")?.split_once(']'));
+        fields.extend(place.map(|(place, _)| ("directory".to_owned(), json!(place))));
+        return Some(Value::Object(fields));
     }
+    fields.insert("title".to_owned(), json!(title));
     let changes: Vec<&Value> = call.changes().collect();
-    Some(json!({ "title": title, "locations": call.locations, "changes": changes }))
+    for (name, is_empty, value) in [
+        ("locations", call.locations.is_empty(), json!(call.locations)),
+        ("changes", changes.is_empty(), json!(changes)),
+    ] {
+        fields.extend((!is_empty).then(|| (name.to_owned(), value)));
+    }
+    Some(Value::Object(fields))
 }
 
 /// Returns a warning about a system prompt that comes too late.
