@@ -313,14 +313,13 @@ impl Client {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let Some(mut live) = session.turn.take() else { return };
         let is_done = result.is_ok();
-        let mut end = live.over(result, out);
+        let end = live.over(result, out);
         session.system_sent |= live.is_answered || is_done;
         self.drop_asked(live.key, out);
-        self.say_end(live.key, &mut end, out);
+        self.say_end(live.key, end, out);
     }
 
-    fn say_end(&self, turn: TurnKey, end: &mut Box<TurnEnd>, out: &mut Vec<Action>) {
-        let mut end = std::mem::take(end);
+    fn say_end(&self, turn: TurnKey, mut end: Box<TurnEnd>, out: &mut Vec<Action>) {
         if let Some(version) = &self.version {
             end.meta.insert("version".to_owned(), Value::from(version.as_str()));
         }
@@ -389,8 +388,8 @@ impl Client {
                     && let Some(failure) = live.failure.take()
                 {
                     // The next prompt waits until the agent has ended this one.
-                    let mut end = live.failed(failure);
-                    self.say_end(turn, &mut end, out);
+                    let end = live.failed(failure);
+                    self.say_end(turn, end, out);
                 }
             }
         }
@@ -414,8 +413,8 @@ impl Client {
         for session in std::mem::take(&mut self.sessions).into_values() {
             if let Some(mut live) = session.turn {
                 let failure = live.failure.take().unwrap_or_else(|| crashed.clone());
-                let mut end = live.failed(failure);
-                self.say_end(live.key, &mut end, out);
+                let end = live.failed(failure);
+                self.say_end(live.key, end, out);
             }
             if let Some(held) = session.held {
                 let end = TurnEnd { failure: Some(crashed.clone()), ..TurnEnd::default() };

@@ -219,22 +219,20 @@ impl LiveTurn {
         let failure = (self.facts.stopped)(word)
             .or_else(|| stopped(word))
             .or_else(|| self.has_lost_line.then(Failure::unreadable));
-        let mut end = match failure {
-            Some(failure) => self.end(Some(failure), reason),
-            None => self.end(None, reason),
-        };
+        let mut end = self.end(failure, reason);
         end.usage = usage;
         end
     }
 
     /// Returns the last word on a turn that failed.
     pub(super) fn failed(&mut self, failure: Failure) -> Box<TurnEnd> {
-        let reason = match failure.kind {
-            FailureKind::Cancelled => StopReason::Cancelled,
-            FailureKind::Refused => StopReason::Refusal,
-            FailureKind::LimitReached => StopReason::MaxTurns,
-            _ => StopReason::Error,
-        };
+        let known = [
+            (FailureKind::Cancelled, StopReason::Cancelled),
+            (FailureKind::Refused, StopReason::Refusal),
+            (FailureKind::LimitReached, StopReason::MaxTurns),
+        ];
+        let reason = known.into_iter().find(|(kind, _)| *kind == failure.kind);
+        let reason = reason.map_or(StopReason::Error, |(_, reason)| reason);
         self.end(Some(failure), reason)
     }
 

@@ -180,7 +180,12 @@ impl World {
                 Action::Emit { turn, .. } => {
                     assert!(!self.ended.contains_key(&turn.0), "an event after the end");
                 }
-                _ => {}
+                Action::Write(_)
+                | Action::Ready
+                | Action::Opened { .. }
+                | Action::Withdraw { .. }
+                | Action::Unasked { .. }
+                | Action::Stop => {}
             }
         }
     }
