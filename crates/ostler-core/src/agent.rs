@@ -10,23 +10,23 @@ pub mod codex;
 mod command_line;
 mod dialect;
 mod document;
-mod emit;
-mod field;
+pub(crate) mod emit;
+pub(crate) mod field;
 pub mod gemini;
 mod last_word;
 pub mod opencode;
 mod patience;
 pub mod pi;
-mod plain;
+pub(crate) mod plain;
 #[cfg(test)]
 pub(crate) mod play;
 pub(crate) mod sniff;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod warm;
-mod words;
+pub(crate) mod words;
 
 use std::{
     ffi::OsString,

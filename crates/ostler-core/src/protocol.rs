@@ -1,3 +1,4 @@
 //! Wire protocols that more than one agent speaks. Pure: bytes in, bytes out.
 
+pub(crate) mod acp;
 pub(crate) mod jsonrpc;

@@ -1,8 +1,8 @@
-//! Gemini CLI, driven one turn at a time in its headless mode.
+//! Gemini CLI, driven one turn at a time in its headless mode, or kept running.
 //!
 //! Facts only. How a command line is made is in `launch`, what is sent as the
 //! prompt in `prompt`, which tools are allowed in `policy`, how the output is
-//! read in `dialect` (JSON) and `plain` (text).
+//! read in `dialect` (JSON) and `plain` (text), and how it is kept in `warm`.
 
 mod complaint;
 mod dialect;
@@ -18,6 +18,7 @@ mod stats;
 mod tests;
 mod tool;
 mod turn;
+mod warm;
 
 use std::time::Duration;
 
@@ -36,8 +37,8 @@ pub static SPEC: AgentSpec = AgentSpec {
         supports_model_selection: true,
         supports_tool_control: true,
         supports_streaming: true,
-        supports_approvals: false,
-        supports_warm: false,
+        supports_approvals: true,
+        supports_warm: true,
         supports_max_turns: true,
         supports_system_prompt: true,
         // Aliases first; they follow the newest model of their kind.
@@ -69,7 +70,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     check_session,
     launch: launch::launch,
     dialect: dialect::dialect,
-    warm: None,
+    warm: Some(&warm::WARM),
 };
 
 /// Credentials and choices of the CLI's own. The variables that say where

@@ -43,6 +43,8 @@ pub(crate) struct RpcError {
     pub(crate) code: i64,
     /// In the other end's words.
     pub(crate) message: String,
+    /// What it adds to them.
+    pub(crate) data: Option<Value>,
 }
 
 /// One message of the other end. `T` is what a request of ours was about.
@@ -101,6 +103,11 @@ impl<T> Peer<T> {
     /// Encodes a message that wants no answer.
     pub(crate) fn notification(&self, method: &str) -> Vec<u8> {
         self.line([("method", method.into())])
+    }
+
+    /// Encodes a message with parameters that wants no answer.
+    pub(crate) fn notification_of(&self, method: &str, params: Value) -> Vec<u8> {
+        self.line([("method", method.into()), ("params", params)])
     }
 
     /// Encodes the answer to a request of the other end.
@@ -167,6 +174,7 @@ impl RpcError {
         Self {
             code: error.get("code").and_then(Value::as_i64).unwrap_or(0),
             message: message.as_str().map_or_else(|| message.to_string(), str::to_owned),
+            data: error.get("data").filter(|data| !data.is_null()).cloned(),
         }
     }
 }
@@ -228,7 +236,7 @@ mod tests {
         let mut peer = Peer::new(Form::Marked);
         peer.request("first", "a", json!({}));
         peer.request("second", "b", json!({}));
-        let error = RpcError { code: -32600, message: "no".to_owned() };
+        let error = RpcError { code: -32600, message: "no".to_owned(), data: None };
         let refused = br#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"},"id":2}"#;
         assert_eq!(peer.read(refused), Incoming::Reply { call: "second", result: Err(error) });
         assert_eq!(peer.read(refused), Incoming::Stray);
@@ -261,7 +269,7 @@ mod tests {
         let mut peer = Peer::new(Form::Bare);
         peer.request((), "a", json!({}));
         let heard = peer.read(br#"{"id":1,"error":["odd"]}"#);
-        let error = RpcError { code: 0, message: r#"["odd"]"#.to_owned() };
+        let error = RpcError { code: 0, message: r#"["odd"]"#.to_owned(), data: None };
         assert_eq!(heard, Incoming::Reply { call: (), result: Err(error) });
     }
 

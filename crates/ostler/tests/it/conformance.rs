@@ -51,6 +51,33 @@ pub(crate) struct Facts {
     pub(crate) tells_retries: bool,
     /// What one call of the simulated model costs.
     pub(crate) usage: Charge,
+    /// What differs when the agent is kept running.
+    pub(crate) kept: Kept,
+}
+
+/// What is true of an agent that is kept running.
+pub(crate) struct Kept {
+    /// Whether the output of a command can be seen.
+    pub(crate) shows_output: bool,
+    /// Whether failed calls can be seen as such.
+    pub(crate) shows_failures: bool,
+    /// Whether it is told how much of a prompt came from a cache.
+    pub(crate) tells_cached: bool,
+    /// Whether the figures include what the model thought.
+    pub(crate) counts_thoughts: bool,
+    /// What the model gets to see of a prompt.
+    pub(crate) arrives: fn(&str) -> String,
+}
+
+impl Kept {
+    /// Everything can be seen.
+    const OPEN: Self = Self {
+        shows_output: true,
+        shows_failures: true,
+        tells_cached: true,
+        counts_thoughts: true,
+        arrives: as_typed,
+    };
 }
 
 /// What becomes of an answer that is cut at its length limit.
@@ -93,6 +120,7 @@ pub(crate) static CLAUDE: Facts = Facts {
     arrives: as_typed,
     tells_retries: true,
     usage: ANTHROPIC_USAGE.with_cache_apart(),
+    kept: Kept::OPEN,
 };
 
 pub(crate) static CODEX: Facts = Facts {
@@ -116,6 +144,7 @@ pub(crate) static CODEX: Facts = Facts {
     // It retries a request silently and tells only of broken streams.
     tells_retries: false,
     usage: RESPONSES_USAGE.with_cache_within(),
+    kept: Kept::OPEN,
 };
 
 pub(crate) static GEMINI: Facts = Facts {
@@ -143,6 +172,15 @@ pub(crate) static GEMINI: Facts = Facts {
         output: GEMINI_USAGE.output + GEMINI_USAGE.reasoning,
         ..GEMINI_USAGE.with_cache_within()
     },
+    kept: Kept {
+        // A command that has ended says no more than that, and a tool that does
+        // not exist nothing at all.
+        shows_output: false,
+        shows_failures: false,
+        tells_cached: false,
+        counts_thoughts: false,
+        arrives: kept_from_gemini,
+    },
 };
 
 pub(crate) static OPENCODE: Facts = Facts {
@@ -164,6 +202,7 @@ pub(crate) static OPENCODE: Facts = Facts {
     arrives: as_typed,
     tells_retries: true,
     usage: CHAT_USAGE.with_cache_within(),
+    kept: Kept::OPEN,
 };
 
 pub(crate) static PI: Facts = Facts {
@@ -185,6 +224,7 @@ pub(crate) static PI: Facts = Facts {
     arrives: as_typed,
     tells_retries: true,
     usage: CHAT_USAGE.with_cache_within(),
+    kept: Kept::OPEN,
 };
 
 /// Nothing but a backslash keeps Gemini from putting a file in the place of
@@ -192,6 +232,13 @@ pub(crate) static PI: Facts = Facts {
 fn escaped_for_gemini(prompt: &str) -> String {
     let blank = if prompt.starts_with('/') { " " } else { "" };
     format!("{blank}{}", prompt.replace('@', "\\@"))
+}
+
+/// Kept running, it reads no references, but a command after any blank that has
+/// a width.
+fn kept_from_gemini(prompt: &str) -> String {
+    let blank = if prompt.starts_with(['/', '$']) { "\u{200b}" } else { "" };
+    format!("{blank}{prompt}")
 }
 
 /// Writes the tests of one file down for every agent.

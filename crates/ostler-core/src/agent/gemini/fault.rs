@@ -29,8 +29,12 @@ const TYPES: &[(&str, FailureKind)] = &[
 /// Words that say more than the status beside them, in lower case.
 const PHRASES: &Marks = &[
     ("error resuming session", FailureKind::SessionLost),
+    ("invalid session identifier", FailureKind::SessionLost),
+    ("no previous sessions found", FailureKind::SessionLost),
+    ("session not found: ", FailureKind::SessionLost),
     ("exceeds the maximum number of tokens", FailureKind::ContextTooLong),
     ("api key not valid", FailureKind::Auth),
+    ("api key is missing", FailureKind::Auth),
     ("api key expired", FailureKind::Auth),
     ("must specify the gemini_api_key", FailureKind::Auth),
     ("when using vertex ai, you must specify", FailureKind::Auth),
@@ -171,6 +175,12 @@ pub(super) fn failure(said: Option<&Said>, heard: &Complaints, exit: Option<&Exi
         message
     };
     Failure { retry_after, ..Failure::new(kind, message) }
+}
+
+/// Makes the failure of a request that a kept process refused, with this error.
+pub(super) fn of_reply(error: &Value, otherwise: FailureKind) -> Failure {
+    let said = Said::of_error(error);
+    unless_crashed(failure(said.as_ref(), &Complaints::default(), None), otherwise)
 }
 
 /// Gives a failure that no table knows a kind: nothing has crashed while the CLI still talks.

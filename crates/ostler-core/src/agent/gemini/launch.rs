@@ -38,6 +38,19 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
     misreads: |prompt| !is_safe_argument(prompt),
 };
 
+/// What is said when a session has had another system prompt.
+pub(super) const LATE_SYSTEM_PROMPT: &str =
+    "gemini gets a system prompt only when a session begins; this one is ignored";
+
+/// What is said when less thinking was asked for.
+pub(super) const LESS_THINKING: &str =
+    "gemini cannot be told to think less; the thinking level is ignored";
+
+/// Returns whether less thinking was asked for.
+pub(super) fn thinks_less(options: &Options) -> bool {
+    matches!(options.thinking, Some(Thinking::Off | Thinking::Minimal))
+}
+
 /// Makes the command line of a one-shot turn.
 pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
     let options = launch.options;
@@ -54,16 +67,12 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<CommandLine, LaunchError> {
     line.home_files = home::files(options);
     line.warnings = policy.warnings;
     warn_if_asking(&mut line.warnings, options);
-    warn_if(
-        &mut line.warnings,
-        matches!(options.thinking, Some(Thinking::Off | Thinking::Minimal)),
-        "gemini cannot be told to think less; the thinking level is ignored",
-    );
+    warn_if(&mut line.warnings, thinks_less(options), LESS_THINKING);
     if let (Some(text), Some(memo)) = (&options.system_prompt, launch.open.memo()) {
         warn_if(
             &mut line.warnings,
             memo.system_sent && memo.system_hash.as_ref() != Some(&memo::hash(text)),
-            "gemini gets a system prompt only when a session begins; this one is ignored",
+            LATE_SYSTEM_PROMPT,
         );
     }
     if let Some(rules) = policy.rules {

@@ -27,7 +27,18 @@ pub(super) fn give_up(
     complaints: &Complaints,
     out: &mut Vec<Action>,
 ) {
-    let failure = match heard {
+    if let Some(failure) = why_give_up(heard, complaints)
+        && !turn.has_ended()
+    {
+        turn.confirm(out);
+        turn.fail(failure, Usage::default(), out);
+        out.push(Action::Stop);
+    }
+}
+
+/// Returns why the CLI is not waited for any longer.
+pub(super) fn why_give_up(heard: &Heard, complaints: &Complaints) -> Option<Failure> {
+    Some(match heard {
         Heard::Retry { attempt, delay }
             if *attempt >= MAX_FAILED_ATTEMPTS || delay.is_some_and(|d| d > MAX_RETRY_DELAY) =>
         {
@@ -43,11 +54,6 @@ pub(super) fn give_up(
             let text = "the prompt is longer than the 8 MiB that Gemini takes";
             Failure::new(FailureKind::InvalidRequest, text)
         }
-        Heard::Retry { .. } | Heard::Nothing => return,
-    };
-    if !turn.has_ended() {
-        turn.confirm(out);
-        turn.fail(failure, Usage::default(), out);
-        out.push(Action::Stop);
-    }
+        Heard::Retry { .. } | Heard::Nothing => return None,
+    })
 }

@@ -59,6 +59,33 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// The rules for a process that is kept, which asks by itself unless a rule
+    /// says otherwise. So *everything* and *ask* have to be said here.
+    pub(super) fn of_kept(options: &Options) -> Self {
+        match (options.permissions, &options.allowed_tools) {
+            (Permissions::Bypass, None) => {
+                let all = rule("*", None, "allow", 999) + "allowRedirection = true\n";
+                Self { rules: Some(all), warnings: Vec::new() }
+            }
+            (Permissions::Ask, None) => Self::default(),
+            (Permissions::Ask, Some(asked)) => {
+                let mut rules = rule("*", None, "deny", 998);
+                for one in asked {
+                    let (name, argument) = split(one);
+                    let is_quiet = READ_ONLY_TOOLS.contains(&name);
+                    let decision = if is_quiet { "allow" } else { "ask_user" };
+                    rules.push('\n');
+                    let prefix = argument.filter(|_| name == SHELL);
+                    rules.push_str(&rule(name, prefix, decision, 999));
+                }
+                Self { rules: Some(rules), warnings: Vec::new() }
+            }
+            (Permissions::Bypass | Permissions::ReadOnly, _) => Self::of(options),
+        }
+    }
+}
+
 /// Splits `run_shell_command(git status)` into the tool and what is in brackets.
 fn split(rule: &str) -> (&str, Option<&str>) {
     match rule.strip_suffix(')').and_then(|rule| rule.split_once('(')) {

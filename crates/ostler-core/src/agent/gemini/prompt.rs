@@ -7,7 +7,7 @@
 
 use crate::{
     agent::Launch,
-    request::{PromptCommands, Thinking},
+    request::{Options, PromptCommands, Thinking},
     template::MAX_ARGUMENT_BYTES,
 };
 
@@ -23,14 +23,31 @@ const NOT_IN_A_PATH: &[char] =
 pub(super) fn text(launch: &Launch<'_>) -> String {
     let options = launch.options;
     let was_sent = launch.open.memo().is_some_and(|memo| memo.system_sent);
-    let system = options.system_prompt.as_deref().filter(|text| !was_sent && !text.is_empty());
-    let cue = options.thinking.and_then(cue);
-    let parts: Vec<&str> = system.into_iter().chain([launch.prompt]).chain(cue).collect();
-    let text = parts.join("\n\n");
+    let text = with_system(launch.prompt, options, was_sent);
     match options.prompt_commands {
         PromptCommands::On => text,
         PromptCommands::Off => as_plain_text(&text),
     }
+}
+
+/// Returns the whole text that the CLI gets when it is kept running. It reads no
+/// references then, but commands with a dollar as well, and blanks before them
+/// do not count; a blank without a width does.
+pub(super) fn for_chat(prompt: &str, options: &Options, was_sent: bool) -> String {
+    let text = with_system(prompt, options, was_sent);
+    let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
+    let is_command = text.trim_start_matches(is_blank).starts_with(['/', '$']);
+    match options.prompt_commands {
+        PromptCommands::Off if is_command => format!("\u{200b}{text}"),
+        PromptCommands::Off | PromptCommands::On => text,
+    }
+}
+
+fn with_system(prompt: &str, options: &Options, was_sent: bool) -> String {
+    let system = options.system_prompt.as_deref().filter(|text| !was_sent && !text.is_empty());
+    let cue = options.thinking.and_then(cue);
+    let parts: Vec<&str> = system.into_iter().chain([prompt]).chain(cue).collect();
+    parts.join("\n\n")
 }
 
 /// Returns the words that ask for a level of thinking; the CLI cannot be asked for less.

@@ -5,6 +5,7 @@ mod prompts;
 mod properties;
 mod recordings;
 mod traps;
+mod warm;
 
 use std::path::Path;
 

@@ -118,7 +118,8 @@ fn stream(answer: &Answer, exchange: Exchange<'_>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for block in said(answer) {
         let parts: Vec<Value> = match block {
-            Block::Thinking(text) => chunks(text).into_iter().map(thought).collect(),
+            // This API tells a thought when it is whole.
+            Block::Thinking(text) => vec![thought(text)],
             Block::Text(text) => {
                 chunks(text).into_iter().map(|chunk| json!({ "text": chunk })).collect()
             }

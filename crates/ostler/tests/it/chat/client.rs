@@ -27,9 +27,11 @@ fn the_python_client_of_the_page_holds_a_conversation() {
     let client = block(page, "python");
     assert!(client.lines().count() <= 12, "it is to be short:\n{client}");
     let place = Place::new();
-    // An agent that is not kept running, so that any program can play it.
+    // With a process for each turn, so that any program can play the agent.
+    let cold = client.replace(r#""chat", "#, r#""chat", "--cold", "#);
+    assert_ne!(cold, client, "the client does not start a conversation");
     let program = player_of("gemini", &place, Held::No);
-    fs::write(place.path("client.py"), client).unwrap();
+    fs::write(place.path("client.py"), cold).unwrap();
     let bin = std::path::Path::new(env!("CARGO_BIN_EXE_ostler")).parent().unwrap();
     let mut command = Command::new(python());
     command

@@ -21,10 +21,12 @@ fn check(facts: &'static Facts, prompts: &[&str]) {
     let mut chat = rig.chat(&[]);
     for prompt in prompts {
         let start: String = prompt.chars().take(40).collect();
-        assert_eq!(chat.answer_to(prompt), model::echo(prompt), "{start:?}");
+        let arrives = (facts.kept.arrives)(prompt);
+        assert_eq!(chat.answer_to(prompt), model::echo(&arrives), "{start:?}");
     }
     let asked: Vec<_> = rig.model.requests().iter().filter_map(|r| r.prompt.clone()).collect();
-    assert_eq!(asked, prompts, "one request each");
+    let arrived: Vec<_> = prompts.iter().map(|prompt| (facts.kept.arrives)(prompt)).collect();
+    assert_eq!(asked, arrived, "one request each");
     chat.end();
 }
 
@@ -34,7 +36,10 @@ fn a_prompt_of_200_kb_arrives_whole(facts: &'static Facts) {
 }
 
 fn prompts_that_look_like_something_else_arrive_as_typed(facts: &'static Facts) {
-    check(facts, &["--help", "-x", "@/etc/hostname", "/help", "/cost", "resume", "!ls", "#note"]);
+    check(
+        facts,
+        &["--help", "-x", "@/etc/hostname", "/help", "/cost", "resume", "!ls", "#note", "$HOME"],
+    );
 }
 
 fn emoji_and_newlines_arrive_as_typed(facts: &'static Facts) {

@@ -1,9 +1,17 @@
 //! Turn after turn in one process.
 
-use ostler_sim::model;
+use ostler_sim::model::{self, GEMINI_USAGE};
 
 use super::{for_every_warm_agent, leaders, until_all_gone};
-use crate::conformance::{Facts, answers::assert_usage, rig::Rig};
+use crate::{
+    conformance::{
+        Facts, answers,
+        rig::Rig,
+        settings::{assert_no_trap_worked, has_text, set_traps},
+    },
+    support::Model,
+};
+use serde_json::Value;
 
 for_every_warm_agent! {
     a_text_is_streamed_in_pieces_and_told_once_more_at_the_end
@@ -19,6 +27,23 @@ for_every_warm_agent! {
     a_huge_answer_arrives_whole
     an_empty_answer_is_an_empty_answer
     the_system_prompt_and_the_model_reach_the_provider
+    settings_of_a_repository_start_nothing_and_redirect_nothing
+}
+
+/// Asserts that the turn's usage is that of so many model calls, as far as an
+/// agent that is kept running tells it.
+fn assert_usage(facts: &Facts, last: &Value, n_calls: u64) {
+    if facts.kept.tells_cached && facts.kept.counts_thoughts {
+        return answers::assert_usage(facts, last, n_calls);
+    }
+    let (one, usage) = (facts.usage, &last["usage"]);
+    let unseen = if facts.kept.counts_thoughts { 0 } else { GEMINI_USAGE.reasoning };
+    let output = (one.output - unseen) * n_calls;
+    assert_eq!(usage["input_tokens"], one.input * n_calls, "{usage}");
+    assert_eq!(usage["output_tokens"], output, "{usage}");
+    assert_eq!(usage["cached_tokens"], Value::Null, "{usage}");
+    assert_eq!(usage["total_tokens"], one.input * n_calls + output, "{usage}");
+    assert_eq!(usage["cost_usd"].is_number(), facts.tells_cost, "{usage}");
 }
 
 fn a_text_is_streamed_in_pieces_and_told_once_more_at_the_end(facts: &'static Facts) {
@@ -61,7 +86,8 @@ fn a_tool_is_seen_at_work_and_its_output_reaches_the_answer(facts: &'static Fact
         assert_eq!((calls.len(), results.len()), (1, 1), "{:?}", events.types());
         assert!(calls[0]["title"].as_str().unwrap().contains("echo hi"), "{}", calls[0]);
         assert_eq!((&results[0]["id"], &results[0]["tool"]), (&calls[0]["id"], &calls[0]["tool"]));
-        assert!(results[0]["output"].as_str().unwrap().contains("hi"), "{}", results[0]);
+        let shows_output = results[0]["output"].as_str().unwrap().contains("hi");
+        assert_eq!(shows_output, facts.kept.shows_output, "{}", results[0]);
         assert_eq!(results[0]["is_error"], false);
         assert!(events.last()["response_text"].as_str().unwrap().contains("The tool said"));
         assert_usage(facts, events.last(), 2);
@@ -76,6 +102,10 @@ fn a_failing_tool_does_not_fail_the_turn(facts: &'static Facts) {
     assert_eq!(events.last()["is_error"], false, "{}", events.last());
     let failed: Vec<_> =
         events.of_type("tool_result").filter(|result| result["is_error"] == true).collect();
+    if !facts.kept.shows_failures {
+        assert_eq!(failed.len(), 0, "{failed:?}");
+        return chat.end();
+    }
     assert_eq!(failed.len(), 1 + usize::from(facts.shows_unknown_tool), "{:?}", events.types());
     assert!(failed.iter().any(|result| result["exit_code"] == 3), "{failed:?}");
     chat.end();
@@ -130,7 +160,7 @@ fn a_session_goes_from_cold_to_warm_and_back(facts: &'static Facts) {
     assert_eq!(code, Some(0), "{}", cold.last());
     let text = cold.last()["response_text"].as_str().unwrap();
     assert!(text.starts_with("I remember 3 prompts"), "{text}");
-    assert_usage(facts, cold.last(), 1);
+    answers::assert_usage(facts, cold.last(), 1);
 }
 
 fn an_unknown_session_is_lost_and_nothing_else_is_started(facts: &'static Facts) {
@@ -194,9 +224,22 @@ fn the_system_prompt_and_the_model_reach_the_provider(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts) else { return };
     let word = format!("ostler-system-{}", std::process::id());
     let mut chat = rig.chat(&["--system", &word, "--model", facts.other_model]);
-    assert!(chat.answer_to("sim:system").contains(&word));
+    chat.answer_to("hello");
     let asked = rig.model.requests();
-    let model = asked.last().unwrap().body["model"].as_str().unwrap().to_owned();
-    assert!(facts.other_model.ends_with(&model) && !model.is_empty(), "{model}");
+    let asked = asked.last().unwrap();
+    assert!(has_text(&asked.body, &word), "{}", asked.body);
+    // Gemini's API has it in the path.
+    let name = facts.other_model.rsplit('/').next().unwrap();
+    assert!(asked.body["model"] == name || asked.path.contains(name), "{}", asked.path);
+    chat.end();
+}
+
+fn settings_of_a_repository_start_nothing_and_redirect_nothing(facts: &'static Facts) {
+    let Some(rig) = Rig::new(facts) else { return };
+    let thief = Model::start();
+    set_traps(&rig, &thief.url());
+    let mut chat = rig.chat(&[]);
+    chat.answer_to("hello");
+    assert_no_trap_worked(&rig, &thief);
     chat.end();
 }

@@ -1,0 +1,460 @@
+//! Speaks with one agent: the orders, what the agent tells, and what follows
+//! from the replies to our requests. What it asks is read in `asking`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::{
+    AcpFacts, Stderr,
+    asking::Asked,
+    session::{Held, Session, State},
+    turn::LiveTurn,
+    update::{self, Update},
+};
+use crate::{
+    agent::{
+        Action, Dialect, Exit, Input, ONLY_SESSION, Order, SessionKey, TimerKey, TurnEnd, TurnKey,
+        emit::{emit_unknown, emit_warning},
+        words::exit_words,
+    },
+    event::{StopReason, Stream},
+    failure::{Failure, FailureKind},
+    protocol::jsonrpc::{Form, Incoming, Peer, RpcError},
+    request::{Open, Options},
+};
+
+/// The version of the protocol that is spoken here.
+const VERSION: u64 = 1;
+/// How long a loaded session may take to repeat its history.
+const REPLAY_LIMIT: Duration = Duration::from_secs(2);
+/// How long a turn that we ended ourselves may take to end.
+const STOP_LIMIT: Duration = Duration::from_millis(1500);
+
+/// Makes the state machine for an agent of which these facts are true.
+pub(crate) fn dialect(facts: &'static AcpFacts) -> Box<dyn Dialect> {
+    Box::new(Client {
+        facts,
+        peer: Peer::new(Form::Marked),
+        stderr: (facts.stderr)(),
+        is_ready: false,
+        refusal: None,
+        can_load: false,
+        version: None,
+        sessions: BTreeMap::new(),
+        asked: BTreeMap::new(),
+        alarms: BTreeMap::new(),
+        n_alarms: 0,
+    })
+}
+
+/// One process with all its sessions.
+pub(super) struct Client {
+    pub(super) facts: &'static AcpFacts,
+    pub(super) peer: Peer<Request>,
+    stderr: Box<dyn Stderr>,
+    is_ready: bool,
+    /// Why no session can be opened.
+    refusal: Option<Failure>,
+    /// Whether sessions can be gone on with.
+    can_load: bool,
+    version: Option<String>,
+    pub(super) sessions: BTreeMap<u32, Session>,
+    /// What the agent waits to be told, by the name under which it was passed on.
+    pub(super) asked: BTreeMap<String, Asked>,
+    alarms: BTreeMap<u32, Alarm>,
+    n_alarms: u32,
+}
+
+/// What a request of ours was about.
+#[derive(Debug)]
+pub(super) enum Request {
+    Initialize,
+    Open(SessionKey),
+    Model(SessionKey, String),
+    Prompt(SessionKey, TurnKey),
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug)]
+enum Alarm {
+    /// A history should have been repeated by now.
+    Replay(SessionKey),
+    /// A turn should have ended by now.
+    Stop(SessionKey, TurnKey),
+}
+
+impl Dialect for Client {
+    fn step(&mut self, _now: Timestamp, input: Input<'_>, out: &mut Vec<Action>) {
+        match input {
+            Input::Line { from: Stream::Stderr, bytes, .. } => self.complaint(bytes, out),
+            Input::Line { from: Stream::Stdout, bytes, cut: true } => {
+                for session in self.sessions.values_mut() {
+                    if let Some(live) = &mut session.turn {
+                        live.has_lost_line = true;
+                    }
+                }
+                self.not_understood(bytes, out);
+            }
+            Input::Line { from: Stream::Stdout, bytes, cut: false } => self.line(bytes, out),
+            Input::Order(order) => self.order(order, out),
+            Input::Cancel { turn } => self.cancel(turn, out),
+            Input::Timer(TimerKey(number)) => {
+                if let Some(alarm) = self.alarms.remove(&number) {
+                    self.rang(alarm, out);
+                }
+            }
+            Input::Exited(exit) => self.exited(exit, out),
+        }
+    }
+}
+
+impl Client {
+    fn line(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
+        match self.peer.read(bytes) {
+            Incoming::Notification { method, params } if method == "session/update" => {
+                self.update(params, bytes, out);
+            }
+            Incoming::Request { id, method, params } => self.request(id, &method, params, out),
+            Incoming::Reply { call, result } => self.reply(call, result, out),
+            Incoming::Stray => {}
+            Incoming::Notification { .. } | Incoming::Unreadable => self.not_understood(bytes, out),
+        }
+    }
+
+    fn order(&mut self, order: Order<'_>, out: &mut Vec<Action>) {
+        match order {
+            Order::Start => {
+                let version = env!("CARGO_PKG_VERSION");
+                let client = json!({ "name": "ostler", "title": "Ostler", "version": version });
+                // The agent works on its own files and in its own terminals.
+                let files = json!({ "readTextFile": false, "writeTextFile": false });
+                let can = json!({ "fs": files, "terminal": false });
+                let params = json!({
+                    "protocolVersion": VERSION, "clientInfo": client, "clientCapabilities": can,
+                });
+                self.ask_agent(Request::Initialize, "initialize", params, out);
+            }
+            Order::Open { session, open, options } => self.open(session, open, options, out),
+            Order::Prompt { session, turn, prompt, options } => {
+                let held = Held {
+                    turn,
+                    prompt: prompt.to_owned(),
+                    model: options.model.clone(),
+                    options: options.clone(),
+                };
+                if let Some(known) = self.sessions.get_mut(&session.0) {
+                    known.held = Some(held);
+                    self.advance(session, out);
+                } else {
+                    let failure = Failure::new(FailureKind::Internal, "the session is not open");
+                    let end = TurnEnd { failure: Some(failure), ..TurnEnd::default() };
+                    out.push(Action::EndTurn { turn, end: Box::new(end) });
+                }
+            }
+            Order::Steer { turn, text } => {
+                let text = format!("not taken into account, because the agent cannot: {text}");
+                emit_warning(turn, text, out);
+            }
+            Order::Answer { request, ruling, .. } => self.answer(request, ruling, out),
+            Order::Close { session } => self.close(session, out),
+        }
+    }
+
+    fn open(&mut self, key: SessionKey, open: &Open, options: &Options, out: &mut Vec<Action>) {
+        let cannot_load = || {
+            let text = "the agent cannot go on with a session";
+            Failure::new(FailureKind::SessionLost, text)
+        };
+        let refusal = self.refusal.clone();
+        let is_lost = open.memo().is_some() && !self.can_load;
+        if let Some(failure) = refusal.or_else(|| is_lost.then(cannot_load)) {
+            out.push(Action::OpenFailed { session: key, failure });
+            return;
+        }
+        let session = Session::new(self.facts, open, options);
+        let (method, params) = session.opening();
+        self.sessions.insert(key.0, session);
+        self.ask_agent(Request::Open(key), method, params, out);
+    }
+
+    fn reply(&mut self, call: Request, result: Result<Value, RpcError>, out: &mut Vec<Action>) {
+        match call {
+            Request::Initialize => {
+                match result {
+                    Ok(about) => self.introduced(&about),
+                    Err(error) => self.refusal = Some((self.facts.failure)(&error)),
+                }
+                self.is_ready = true;
+                out.push(Action::Ready);
+            }
+            Request::Open(key) => self.opened(key, result, out),
+            Request::Model(key, model) => {
+                let Some(session) = self.sessions.get_mut(&key.0) else { return };
+                session.state = State::Open;
+                if let Err(error) = result
+                    && let Some(held) = &mut session.held
+                {
+                    // The prompt is sent all the same, to the model that there is.
+                    held.model = None;
+                    let text = format!("the model {model} was not taken: {}", error.message);
+                    emit_warning(held.turn, text, out);
+                } else {
+                    session.model = Some(model);
+                }
+                self.advance(key, out);
+            }
+            Request::Prompt(key, turn) => {
+                let Some(session) = self.sessions.get_mut(&key.0) else { return };
+                session.is_busy = false;
+                if session.turn.as_ref().is_some_and(|live| live.key == turn) {
+                    self.over(key, result, out);
+                }
+                self.advance(key, out);
+            }
+        }
+    }
+
+    fn introduced(&mut self, about: &Value) {
+        let can = about.get("agentCapabilities").and_then(|can| can.get("loadSession"));
+        self.can_load = can.and_then(Value::as_bool) == Some(true);
+        let version = about.get("agentInfo").and_then(|info| info.get("version")?.as_str());
+        self.version = version.map(str::to_owned);
+        let spoken = about.get("protocolVersion").and_then(Value::as_u64);
+        if spoken != Some(VERSION) {
+            let text = "the agent does not speak version 1 of the Agent Client Protocol";
+            self.refusal = Some(Failure::new(FailureKind::Internal, text));
+        }
+    }
+
+    fn opened(&mut self, key: SessionKey, result: Result<Value, RpcError>, out: &mut Vec<Action>) {
+        let Some(session) = self.sessions.get_mut(&key.0) else { return };
+        let told = result.map_err(|error| (self.facts.failure)(&error)).and_then(|told| {
+            let id = told.get("sessionId").and_then(Value::as_str).map(str::to_owned);
+            // The reply to a session that is gone on with names none.
+            session.id.clone().or(id).ok_or_else(Failure::unreadable).map(|id| (id, told))
+        });
+        match told {
+            Ok((id, told)) => {
+                session.confirmed(&told);
+                session.wire_id.get_or_insert_with(|| id.clone());
+                let is_loaded = session.id.replace(id.clone()).is_some();
+                let is_late = is_loaded && self.facts.replays_late;
+                session.state = if is_late { State::Replaying } else { State::Open };
+                if is_late {
+                    self.arm(Alarm::Replay(key), REPLAY_LIMIT, out);
+                }
+                out.push(Action::Opened { session: key, id });
+                self.advance(key, out);
+            }
+            Err(failure) => {
+                self.sessions.remove(&key.0);
+                out.push(Action::OpenFailed { session: key, failure });
+            }
+        }
+    }
+
+    /// Sends the prompt that waits, as soon as that is possible.
+    fn advance(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        let Some(session) = self.sessions.get_mut(&key.0) else { return };
+        if session.state != State::Open || session.turn.is_some() || session.is_busy {
+            return;
+        }
+        let Some(wire_id) = session.wire_id.clone().filter(|_| session.held.is_some()) else {
+            return;
+        };
+        if let Some(model) = session.wanted_model().cloned() {
+            session.state = State::Choosing;
+            let params = json!({ "sessionId": wire_id, "modelId": model });
+            self.ask_agent(Request::Model(key, model), "session/set_model", params, out);
+            return;
+        }
+        let Some(held) = session.held.take() else { return };
+        if held.model.is_some() && !session.has_models {
+            let text = "the agent cannot be told which model to use; the model is ignored";
+            emit_warning(held.turn, text, out);
+        }
+        if let Some(text) = session.warning.take() {
+            emit_warning(held.turn, text, out);
+        }
+        let text = (self.facts.prompt)(&held.prompt, &held.options, session.system_sent);
+        let model = session.model.clone();
+        session.turn = Some(LiveTurn::new(self.facts, held.turn, held.permissions(), model));
+        session.is_busy = true;
+        let prompt = json!([{ "type": "text", "text": text }]);
+        let params = json!({ "sessionId": wire_id, "prompt": prompt });
+        self.ask_agent(Request::Prompt(key, held.turn), "session/prompt", params, out);
+    }
+
+    fn update(&mut self, params: Map<String, Value>, bytes: &[u8], out: &mut Vec<Action>) {
+        let Some((id, update)) = update::read(params) else {
+            return self.not_understood(bytes, out);
+        };
+        let Some(key) = self.find(&id) else { return };
+        let Some(session) = self.sessions.get_mut(&key.0) else { return };
+        match (&mut session.turn, &update) {
+            // What comes outside of a turn is history, or of a turn that was given up.
+            (None, Update::Commands) if session.state == State::Replaying => {
+                session.state = State::Open;
+                self.advance(key, out);
+            }
+            (None, _) => {}
+            (Some(live), _) => {
+                if !live.update(update, out) {
+                    emit_unknown(live.key, Stream::Stdout, bytes, out);
+                }
+            }
+        }
+    }
+
+    /// Ends a turn whose prompt was answered.
+    fn over(&mut self, key: SessionKey, result: Result<Value, RpcError>, out: &mut Vec<Action>) {
+        let Some(session) = self.sessions.get_mut(&key.0) else { return };
+        let Some(mut live) = session.turn.take() else { return };
+        let is_done = result.is_ok();
+        let end = live.over(result, out);
+        session.system_sent |= live.is_answered || is_done;
+        self.drop_asked(live.key, out);
+        self.say_end(live.key, end, out);
+    }
+
+    fn say_end(&self, turn: TurnKey, mut end: Box<TurnEnd>, out: &mut Vec<Action>) {
+        if let Some(version) = &self.version {
+            end.meta.insert("version".to_owned(), Value::from(version.as_str()));
+        }
+        out.push(Action::EndTurn { turn, end });
+    }
+
+    fn cancel(&mut self, turn: TurnKey, out: &mut Vec<Action>) {
+        for session in self.sessions.values_mut() {
+            if session.held.as_ref().is_some_and(|held| held.turn == turn) {
+                // The agent knows nothing of it yet.
+                session.held = None;
+                let text = "the turn was cancelled before it began";
+                let end = TurnEnd {
+                    failure: Some(Failure::new(FailureKind::Cancelled, text)),
+                    stop_reason: Some(StopReason::Cancelled),
+                    ..TurnEnd::default()
+                };
+                out.push(Action::EndTurn { turn, end: Box::new(end) });
+            }
+        }
+        self.stop(turn, out);
+    }
+
+    /// Makes the agent end a turn. It does not while it waits for an answer.
+    fn stop(&mut self, turn: TurnKey, out: &mut Vec<Action>) -> Option<SessionKey> {
+        let (key, session) = self.sessions.iter_mut().find(|(_, session)| {
+            session.turn.as_ref().is_some_and(|live| live.key == turn && !live.is_stopping)
+        })?;
+        let key = SessionKey(*key);
+        if let Some(live) = &mut session.turn {
+            live.is_stopping = true;
+        }
+        let params = json!({ "sessionId": session.wire_id });
+        self.drop_asked(turn, out);
+        out.push(Action::Write(self.peer.notification_of("session/cancel", params)));
+        Some(key)
+    }
+
+    /// Takes a line of standard error.
+    fn complaint(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
+        let turn = self.only_turn();
+        let failure = self.stderr.line(bytes, turn, out);
+        if let (Some(failure), Some(turn)) = (failure, turn)
+            && let Some(key) = self.stop(turn, out)
+        {
+            if let Some(live) = self.find_live(turn) {
+                live.failure = Some(failure);
+            }
+            self.arm(Alarm::Stop(key, turn), STOP_LIMIT, out);
+        }
+    }
+
+    fn rang(&mut self, alarm: Alarm, out: &mut Vec<Action>) {
+        match alarm {
+            Alarm::Replay(key) => {
+                let Some(session) = self.sessions.get_mut(&key.0) else { return };
+                if session.state == State::Replaying {
+                    session.state = State::Open;
+                    self.advance(key, out);
+                }
+            }
+            Alarm::Stop(key, turn) => {
+                let Some(session) = self.sessions.get_mut(&key.0) else { return };
+                let is_it = |live: &mut LiveTurn| live.key == turn && live.failure.is_some();
+                if let Some(mut live) = session.turn.take_if(is_it)
+                    && let Some(failure) = live.failure.take()
+                {
+                    // The next prompt waits until the agent has ended this one.
+                    let end = live.failed(failure);
+                    self.say_end(turn, end, out);
+                }
+            }
+        }
+    }
+
+    /// Forgets a session. The protocol has no word for it that every agent knows.
+    fn close(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        let turn = self.sessions.get(&key.0).and_then(|session| session.turn.as_ref());
+        if let Some(turn) = turn.map(|live| live.key) {
+            self.stop(turn, out);
+        }
+        self.sessions.remove(&key.0);
+    }
+
+    fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {
+        if !self.is_ready {
+            let failure = self.stderr.not_started(exit);
+            out.push(Action::OpenFailed { session: ONLY_SESSION, failure });
+        }
+        let crashed = Failure::new(FailureKind::Crashed, exit_words(exit));
+        for session in std::mem::take(&mut self.sessions).into_values() {
+            if let Some(mut live) = session.turn {
+                let failure = live.failure.take().unwrap_or_else(|| crashed.clone());
+                let end = live.failed(failure);
+                self.say_end(live.key, end, out);
+            }
+            if let Some(held) = session.held {
+                let end = TurnEnd { failure: Some(crashed.clone()), ..TurnEnd::default() };
+                out.push(Action::EndTurn { turn: held.turn, end: Box::new(end) });
+            }
+        }
+        self.asked.clear();
+    }
+
+    /// Passes on a line that names no session, if only one turn can be meant.
+    fn not_understood(&self, bytes: &[u8], out: &mut Vec<Action>) {
+        if let Some(turn) = self.only_turn() {
+            emit_unknown(turn, Stream::Stdout, bytes, out);
+        }
+    }
+
+    fn ask_agent(&mut self, call: Request, method: &str, params: Value, out: &mut Vec<Action>) {
+        out.push(Action::Write(self.peer.request(call, method, params)));
+    }
+
+    fn arm(&mut self, alarm: Alarm, after: Duration, out: &mut Vec<Action>) {
+        self.n_alarms = self.n_alarms.wrapping_add(1);
+        self.alarms.insert(self.n_alarms, alarm);
+        out.push(Action::Arm { timer: TimerKey(self.n_alarms), after });
+    }
+
+    /// Finds a session by the id that the agent is told.
+    pub(super) fn find(&self, wire_id: &str) -> Option<SessionKey> {
+        let mut sessions = self.sessions.iter();
+        let is_it = |session: &Session| session.wire_id.as_deref() == Some(wire_id);
+        sessions.find(|(_, session)| is_it(session)).map(|(key, _)| SessionKey(*key))
+    }
+
+    pub(super) fn find_live(&mut self, turn: TurnKey) -> Option<&mut LiveTurn> {
+        let mut running = self.sessions.values_mut().filter_map(|session| session.turn.as_mut());
+        running.find(|live| live.key == turn)
+    }
+
+    fn only_turn(&self) -> Option<TurnKey> {
+        let mut running = self.sessions.values().filter_map(|session| session.turn.as_ref());
+        running.next().filter(|_| running.next().is_none()).map(|live| live.key)
+    }
+}
