@@ -129,7 +129,8 @@ impl Kept {
         };
         match prompted.model.take() {
             Some(model) if self.model.as_ref() != Some(&model) => {
-                self.wishes.ask(Wish::SetModel(model), out);
+                let turn = prompted.turn;
+                self.wishes.ask(Wish::SetModel { turn, model }, out);
             }
             Some(_) | None => out.extend(prompted.send().map(Action::Write)),
         }
