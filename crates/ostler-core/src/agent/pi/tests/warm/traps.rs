@@ -283,6 +283,22 @@ fn steering_is_told_when_it_is_taken_and_a_refusal_is_a_warning() {
 }
 
 #[test]
+fn a_slash_in_a_text_for_a_running_turn_is_kept_from_being_a_command() {
+    let steer = |process: &mut Process, text: &str| {
+        written(&process.order(Order::Steer { turn: TurnKey(0), text }))[0]["message"].clone()
+    };
+    let mut process = Process::working();
+    assert_eq!(steer(&mut process, "/llama start"), " /llama start");
+    let actions = process.reply("steer", &Value::Null);
+    let told = |event: &&EventBody| matches!(event, EventBody::Status(Status::Steered { text }) if text == "/llama start");
+    assert!(events(&actions).iter().any(told), "in the words that were given");
+    let mut process = Process::ready(&with_commands(), SESSION);
+    process.order_open(&Open::New);
+    process.prompt(0, "hi");
+    assert_eq!(steer(&mut process, "/llama start"), "/llama start");
+}
+
+#[test]
 fn trap_steering_that_came_too_late_is_not_put_before_the_next_prompt() {
     let mut process = Process::working();
     process.order(Order::Steer { turn: TurnKey(0), text: "left" });
