@@ -84,6 +84,23 @@ fn a_resumed_session_is_told_at_once_and_another_one_is_lost() {
 }
 
 #[test]
+fn a_cli_that_cannot_tell_its_state_at_the_start_is_told_with_its_words() {
+    for (words, kind) in
+        [("no such thing", "spawn_failed"), ("No API key found for anthropic.", "auth")]
+    {
+        let mut process = Process::new(&Started::default());
+        process.order(Order::Start);
+        let actions = process.refuse("get_state", words);
+        assert_eq!(open_failures(&actions), [(ONLY_SESSION, kind, words)]);
+        assert!(has_stopped(&actions));
+    }
+    let mut process = Process::new(&Started::default());
+    process.order(Order::Start);
+    let actions = process.reply("get_state", &json!({}));
+    assert_eq!(open_failures(&actions)[0].1, "unreadable_output");
+}
+
+#[test]
 fn an_unknown_session_is_lost_though_the_process_is_gone_before_it_is_ready() {
     let started = Started { open: resume("nope"), ..Started::default() };
     let mut process = Process::new(&started);
@@ -155,6 +172,17 @@ fn trap_before_0_99_a_handled_prompt_is_only_known_by_what_the_cli_is_doing() {
     process.text_lines(&[STARTS]);
     assert!(process.reply("get_state", &json!({"isStreaming": false})).is_empty());
     let actions = process.text_lines(&[&answer("Hi."), SETTLED]);
+    assert_eq!(end_of(&actions).text.as_deref(), Some("Hi."));
+}
+
+#[test]
+fn a_prompt_is_not_handled_because_the_cli_cannot_tell_what_it_is_doing() {
+    let mut process = Process::ready(&with_commands(), SESSION);
+    process.order_open(&Open::New);
+    process.prompt(0, "/mcp");
+    process.reply("prompt", &Value::Null);
+    assert!(process.refuse("get_state", "no").is_empty());
+    let actions = process.text_lines(&[STARTS, &answer("Hi."), SETTLED]);
     assert_eq!(end_of(&actions).text.as_deref(), Some("Hi."));
 }
 
