@@ -342,7 +342,7 @@ fn a_choice_of_an_extension_is_a_question_with_its_choices() {
     let cases: [(Ruling, Value); 5] = [
         (Ruling::Allow { text: Some("No".into()) }, json!({"value": "No"})),
         (Ruling::Allow { text: Some("yes".into()) }, json!({"value": "Yes"})),
-        (Ruling::Allow { text: None }, json!({"value": "Yes"})),
+        (Ruling::Allow { text: None }, json!({"cancelled": true})),
         (Ruling::Allow { text: Some("maybe".into()) }, json!({"cancelled": true})),
         (Ruling::Deny { why: "no".into() }, json!({"cancelled": true})),
     ];
