@@ -40,11 +40,13 @@ pub(super) struct Dialogs {
 }
 
 impl Dialogs {
-    /// Reads a request of an extension; returns whether it was understood.
+    /// Reads a request of an extension; returns whether it was understood. In
+    /// a turn that was told to end nobody is asked: it would wait for the answer.
     pub(super) fn hear(
         &mut self,
         line: &mut Value,
         turn: Option<TurnKey>,
+        is_ending: bool,
         timers: &mut Timers,
         out: &mut Vec<Action>,
     ) -> bool {
@@ -61,7 +63,7 @@ impl Dialogs {
                 return false;
             }
         };
-        let Some(turn) = turn else {
+        let Some(turn) = turn.filter(|_| !is_ending) else {
             // There is nobody who could be asked.
             cancel(&id, out);
             return true;

@@ -32,7 +32,8 @@ impl Rpc {
             },
             Some("extension_ui_request") => {
                 let turn = self.running.as_ref().map(Running::key);
-                self.dialogs.hear(&mut line, turn, &mut self.timers, out)
+                let is_ending = self.running.as_ref().is_some_and(Running::is_ending);
+                self.dialogs.hear(&mut line, turn, is_ending, &mut self.timers, out)
             }
             Some("extension_error") => self.extension_error(&mut line, out),
             Some(_) => self.event(now, &mut line, out),

@@ -380,6 +380,34 @@ fn a_yes_or_no_of_an_extension_is_a_decision_and_a_text_is_a_question() {
 }
 
 #[test]
+fn to_allow_a_question_without_a_text_is_no_answer_to_it() {
+    for (method, expected) in [
+        ("select", json!({"cancelled": true})),
+        ("input", json!({"cancelled": true})),
+        ("editor", json!({"cancelled": true})),
+        ("confirm", json!({"confirmed": true})),
+    ] {
+        let mut process = Process::working();
+        process.line(&dialog(method, &json!({"title": "?", "options": ["Allow", "Yes", "OK"]})));
+        let allow = Ruling::Allow { text: None };
+        let order = Order::Answer { turn: TurnKey(0), request: "d1", ruling: &allow };
+        let mut answer = written(&process.order(order)).remove(0);
+        let fields = answer.as_object_mut().unwrap();
+        fields.retain(|name, _| name != "type" && name != "id");
+        assert_eq!(answer, expected, "{method}");
+    }
+}
+
+#[test]
+fn trap_a_dialog_of_a_cancelled_turn_would_keep_it_from_ending() {
+    let mut process = Process::working();
+    process.cancel(0);
+    let actions = process.line(&dialog("confirm", &json!({"title": "?"})));
+    assert_eq!(written(&actions)[0]["cancelled"], true);
+    assert!(!actions.iter().any(|action| matches!(action, Action::Ask { .. })), "nobody is asked");
+}
+
+#[test]
 fn trap_what_nobody_can_answer_is_answered_at_once() {
     let mut process = Process::open();
     let actions = process.line(&dialog("confirm", &json!({"title": "?"})));
