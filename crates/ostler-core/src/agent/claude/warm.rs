@@ -43,6 +43,10 @@ use crate::{
 /// How long the CLI may take to end a turn that is given up here.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How long the CLI may take to answer what a prompt waits for. It answers at
+/// once, whatever else it does.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// How Claude is kept between turns.
 pub(super) static WARM: WarmSpec = WarmSpec {
     sessions_per_process: 1,
@@ -122,17 +126,20 @@ impl Kept {
         }
     }
 
-    /// Sends the prompt, unless something must be answered before.
+    /// Sends the prompt, unless something must be answered before. That is
+    /// waited for anew with every answer that comes.
     fn send(&mut self, out: &mut Vec<Action>) {
-        let Some(prompted) = self.prompted.as_mut().filter(|_| !self.wishes.any_open()) else {
+        let Some(prompted) = self.prompted.as_mut().filter(|prompted| !prompted.is_sent()) else {
             return;
         };
-        match prompted.model.take() {
-            Some(model) if self.model.as_ref() != Some(&model) => {
-                self.wishes.ask(Wish::SetModel(model), out);
+        let turn = prompted.turn;
+        if !self.wishes.any_open() {
+            match prompted.model.take().filter(|model| self.model.as_ref() != Some(model)) {
+                Some(model) => self.wishes.ask(Wish::SetModel { turn, model }, out),
+                None => return out.extend(prompted.send().map(Action::Write)),
             }
-            Some(_) | None => out.extend(prompted.send().map(Action::Write)),
         }
+        out.push(Action::Arm { timer: held_timer_of(turn), after: PATIENCE });
     }
 
     fn cancel(&mut self, turn: TurnKey, out: &mut Vec<Action>) {
@@ -174,10 +181,18 @@ impl Kept {
         current.or_else(|| sent().map(|prompted| prompted.turn))
     }
 
-    /// The CLI did not end a turn that was given up: its process must go.
-    fn rang(&self, timer: TimerKey, out: &mut Vec<Action>) {
+    /// The CLI did not end a turn that was given up, or did not answer what a
+    /// prompt waits for: its process must go.
+    fn rang(&mut self, timer: TimerKey, out: &mut Vec<Action>) {
         if self.current.as_ref().is_some_and(|turn| timer_of(turn.key) == timer) {
             out.push(Action::Stop);
+        }
+        let held = self.prompted.as_ref().filter(|prompted| !prompted.is_sent());
+        if held.is_some_and(|prompted| held_timer_of(prompted.turn) == timer) {
+            // First, so that no other prompt is given to this process.
+            out.push(Action::Stop);
+            let text = "the agent did not answer a request that the prompt had to wait for";
+            self.fail_prompted(Failure::new(FailureKind::Crashed, text), out);
         }
     }
 
@@ -223,4 +238,10 @@ impl Dialect for Kept {
 /// The timer of a turn that was given up.
 fn timer_of(turn: TurnKey) -> TimerKey {
     TimerKey(turn.0)
+}
+
+/// The timer of a turn whose prompt is held back. Turns are counted from both
+/// ends, and these timers from the middle.
+fn held_timer_of(turn: TurnKey) -> TimerKey {
+    TimerKey(turn.0 ^ (1 << 31))
 }

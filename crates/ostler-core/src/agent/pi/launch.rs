@@ -205,7 +205,7 @@ fn thinking(level: Thinking) -> &'static str {
 fn add_prompt(launch: &Launch<'_>, form: Form, line: &mut CommandLine) {
     let prompt = launch.prompt;
     let without_start = prompt.trim_start_matches(is_trimmed);
-    if would_be_command(without_start, launch.options, form) {
+    if would_be_command(without_start, launch.options.prompt_commands, form) {
         if prompt.len() < MAX_ARGUMENT_BYTES && !prompt.contains('\0') {
             // Only a slash in the very first place counts. Standard input is
             // trimmed, an argument is not; the model sees the white space.
@@ -230,12 +230,12 @@ fn add_prompt(launch: &Launch<'_>, form: Form, line: &mut CommandLine) {
 }
 
 /// Whether the CLI would take a prompt for a command in spite of the arguments.
-pub(super) fn would_be_command(prompt: &str, options: &Options, form: Form) -> bool {
+pub(super) fn would_be_command(prompt: &str, commands: PromptCommands, form: Form) -> bool {
     let is_built_in = || {
         let command = prompt.split(' ').next();
         command == Some(BUILT_IN_COMMAND)
     };
-    options.prompt_commands == PromptCommands::Off
+    commands == PromptCommands::Off
         && prompt.starts_with('/')
         && (form == Form::Literal || is_built_in())
 }

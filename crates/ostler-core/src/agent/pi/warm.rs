@@ -41,7 +41,7 @@ use crate::{
     },
     event::{StopReason, Stream},
     failure::{Failure, FailureKind},
-    request::{Open, Options},
+    request::{Open, Options, PromptCommands},
 };
 
 /// How Pi is kept running.
@@ -74,6 +74,8 @@ struct Rpc {
     started_for: Option<String>,
     kept: Kept,
     version: Option<String>,
+    /// Whether what it is given may be a command.
+    prompt_commands: PromptCommands,
     /// Whether it says when it is done with a prompt.
     settles: bool,
     stage: Stage,
@@ -143,6 +145,7 @@ impl Rpc {
             started_for: launch.open.memo().map(|memo| memo.id.clone()),
             kept: Kept::of(&launch.options.extra_args),
             version: launch.version.map(str::to_owned),
+            prompt_commands: launch.options.prompt_commands,
             settles: launch
                 .version
                 .is_some_and(|version| version::is_at_least(version, (0, 80, 4))),
@@ -215,9 +218,10 @@ impl Rpc {
             let failure = Failure::new(FailureKind::Internal, "there is no session");
             return end(turn, failure, StopReason::Error, out);
         }
+        self.prompt_commands = options.prompt_commands;
         self.waiting = Some(Waiting {
             turn,
-            prompt: as_text(prompt, options),
+            prompt: as_text(prompt, self.prompt_commands),
             max_calls: options.max_turns,
             may_be_command: extensions(options, Form::Default) == Extensions::Loaded,
         });
@@ -266,7 +270,8 @@ impl Rpc {
     fn steer(&mut self, turn: TurnKey, text: &str, out: &mut Vec<Action>) {
         if self.running_as(turn).is_some() {
             let purpose = Purpose::Steer(turn, text.to_owned());
-            self.requests.send("steer", json!({"message": text}), purpose, out);
+            let fields = json!({"message": as_text(text, self.prompt_commands)});
+            self.requests.send("steer", fields, purpose, out);
         }
     }
 
@@ -339,7 +344,7 @@ fn end(turn: TurnKey, failure: Failure, reason: StopReason, out: &mut Vec<Action
 
 /// Keeps a prompt from being read as a command, where that is not wanted: only
 /// a slash in the very first place counts.
-fn as_text(prompt: &str, options: &Options) -> String {
-    let before = if would_be_command(prompt, options, Form::Default) { " " } else { "" };
+fn as_text(prompt: &str, commands: PromptCommands) -> String {
+    let before = if would_be_command(prompt, commands, Form::Default) { " " } else { "" };
     format!("{before}{prompt}")
 }

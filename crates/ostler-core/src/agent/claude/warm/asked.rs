@@ -159,8 +159,9 @@ impl Open {
         Action::Ask { turn: self.turn, permission: Box::new(permission) }
     }
 
-    /// Takes an answer. One that names a choice becomes that choice; a question
-    /// without an answer is left out, which the CLI tells the model.
+    /// Takes an answer. One that names a choice becomes that choice. To allow
+    /// without a text is no answer: the question is left out, which the CLI
+    /// tells the model.
     fn answered(&mut self, text: Option<&str>) {
         let text = text.map(str::trim).filter(|text| !text.is_empty());
         if let (Some(question), Some(text)) = (self.question().cloned(), text) {

@@ -4,15 +4,15 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::Action;
+use crate::agent::{Action, TurnKey};
 
 /// What we want of the CLI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     /// To say that it is there.
     Initialize,
-    /// To go on with another model.
-    SetModel(String),
+    /// To go on with another model, for the sake of this turn.
+    SetModel { turn: TurnKey, model: String },
     /// To end the running turn, and with `queued` what waits behind it.
     Interrupt { queued: bool },
     /// To end something that runs in the background.
@@ -23,7 +23,7 @@ impl Wish {
     fn request(&self) -> Value {
         match self {
             Self::Initialize => json!({"subtype": "initialize"}),
-            Self::SetModel(model) => json!({"subtype": "set_model", "model": model}),
+            Self::SetModel { model, .. } => json!({"subtype": "set_model", "model": model}),
             Self::Interrupt { queued: true } => {
                 json!({"subtype": "interrupt", "cancel_queued": true})
             }

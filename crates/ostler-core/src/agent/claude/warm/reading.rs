@@ -205,9 +205,12 @@ impl Kept {
                 self.failed_start = Some(Failure::new(FailureKind::SpawnFailed, why));
                 out.push(Action::Stop);
             }
-            (Wish::SetModel(model), None) => self.model = Some(model),
-            (Wish::SetModel(_), Some(why)) => {
-                self.fail_prompted(Failure::new(FailureKind::InvalidRequest, why), out);
+            (Wish::SetModel { model, .. }, None) => self.model = Some(model),
+            (Wish::SetModel { turn, .. }, Some(why)) => {
+                // It may be over, and another one wait behind it.
+                if self.prompted.as_ref().is_some_and(|prompted| prompted.turn == turn) {
+                    self.fail_prompted(Failure::new(FailureKind::InvalidRequest, why), out);
+                }
             }
             (Wish::Interrupt { .. }, _) => {
                 let dropped = response.pointer("/response/cancelled").and_then(Value::as_array);

@@ -22,9 +22,6 @@ const TOOL: &str = "extension";
 /// What extensions show and nobody answers, beside notices.
 const SHOWN: [&str; 4] = ["setStatus", "setWidget", "setTitle", "set_editor_text"];
 
-/// Choices that mean yes, in lower case, for an answer that names none.
-const YES: [&str; 6] = ["yes", "allow", "allow once", "ok", "continue", "approve"];
-
 /// How a dialog is answered.
 #[derive(Debug)]
 enum Dialog {
@@ -43,11 +40,13 @@ pub(super) struct Dialogs {
 }
 
 impl Dialogs {
-    /// Reads a request of an extension; returns whether it was understood.
+    /// Reads a request of an extension; returns whether it was understood. In
+    /// a turn that was told to end nobody is asked: it would wait for the answer.
     pub(super) fn hear(
         &mut self,
         line: &mut Value,
         turn: Option<TurnKey>,
+        is_ending: bool,
         timers: &mut Timers,
         out: &mut Vec<Action>,
     ) -> bool {
@@ -64,7 +63,7 @@ impl Dialogs {
                 return false;
             }
         };
-        let Some(turn) = turn else {
+        let Some(turn) = turn.filter(|_| !is_ending) else {
             // There is nobody who could be asked.
             cancel(&id, out);
             return true;
@@ -82,18 +81,20 @@ impl Dialogs {
         true
     }
 
-    /// Passes an answer on.
+    /// Passes an answer on. To allow without a text says yes where that is
+    /// asked; it is no answer to any other question, so that none is made up.
     pub(super) fn answer(&mut self, id: &str, ruling: &Ruling, out: &mut Vec<Action>) {
         let Some(dialog) = self.open.remove(id) else { return };
         let fields = match (dialog, ruling) {
             (Dialog::Confirm, Ruling::Allow { .. }) => Some(("confirmed", Value::Bool(true))),
-            (Dialog::Select(choices), Ruling::Allow { text }) => {
-                choice(&choices, text.as_deref()).map(|choice| ("value", choice.into()))
+            (Dialog::Select(choices), Ruling::Allow { text: Some(text) }) => {
+                choice(&choices, text).map(|choice| ("value", choice.into()))
             }
             (Dialog::Text, Ruling::Allow { text: Some(text) }) => {
                 Some(("value", text.as_str().into()))
             }
-            (Dialog::Text, Ruling::Allow { text: None }) | (_, Ruling::Deny { .. }) => None,
+            (Dialog::Select(_) | Dialog::Text, Ruling::Allow { text: None })
+            | (_, Ruling::Deny { .. }) => None,
         };
         match fields {
             Some((name, value)) => {
@@ -167,11 +168,7 @@ fn choices(line: &Value) -> Vec<String> {
 }
 
 /// Finds the choice that was meant.
-fn choice<'a>(choices: &'a [String], text: Option<&str>) -> Option<&'a str> {
-    let same = |choice: &&String, wanted: &str| choice.trim().to_lowercase() == wanted;
-    let found = match text.map(|text| text.trim().to_lowercase()) {
-        Some(wanted) => choices.iter().find(|choice| same(choice, &wanted)),
-        None => choices.iter().find(|choice| YES.iter().any(|yes| same(choice, yes))),
-    };
-    found.map(String::as_str)
+fn choice<'a>(choices: &'a [String], text: &str) -> Option<&'a str> {
+    let wanted = text.trim().to_lowercase();
+    choices.iter().find(|choice| choice.trim().to_lowercase() == wanted).map(String::as_str)
 }

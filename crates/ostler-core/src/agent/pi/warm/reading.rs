@@ -32,7 +32,8 @@ impl Rpc {
             },
             Some("extension_ui_request") => {
                 let turn = self.running.as_ref().map(Running::key);
-                self.dialogs.hear(&mut line, turn, &mut self.timers, out)
+                let is_ending = self.running.as_ref().is_some_and(Running::is_ending);
+                self.dialogs.hear(&mut line, turn, is_ending, &mut self.timers, out)
             }
             Some("extension_error") => self.extension_error(&mut line, out),
             Some(_) => self.event(now, &mut line, out),
@@ -53,16 +54,7 @@ impl Rpc {
     fn response(&mut self, purpose: Purpose, response: Response, out: &mut Vec<Action>) {
         let Response { data, error } = response;
         match purpose {
-            Purpose::Ready => match self.place.read(&data) {
-                true => {
-                    self.stage = Stage::Ready;
-                    out.push(Action::Ready);
-                }
-                false => {
-                    self.lose(ONLY_SESSION, Failure::unreadable(), out);
-                    out.push(Action::Stop);
-                }
-            },
+            Purpose::Ready => self.greeted(&data, error, out),
             Purpose::Move | Purpose::Arrived => self.moved(&purpose, &data, error, out),
             Purpose::Prompt(turn) => {
                 let Some(running) = self.running_as(turn) else { return };
@@ -73,7 +65,8 @@ impl Rpc {
                 }
             }
             Purpose::Works(turn) => {
-                if let Some(running) = self.running_as(turn) {
+                // An error does not tell that it does not work on it.
+                if let (Some(running), None) = (self.running_as(turn), error) {
                     running.works(&data, out);
                 }
             }
@@ -89,6 +82,19 @@ impl Rpc {
             }
             Purpose::Forget => {}
         }
+    }
+
+    fn greeted(&mut self, data: &Value, error: Option<String>, out: &mut Vec<Action>) {
+        let failure = match error {
+            Some(error) => fault::of_message(&error, FailureKind::SpawnFailed),
+            None if self.place.read(data) => {
+                self.stage = Stage::Ready;
+                return out.push(Action::Ready);
+            }
+            None => Failure::unreadable(),
+        };
+        self.lose(ONLY_SESSION, failure, out);
+        out.push(Action::Stop);
     }
 
     fn moved(

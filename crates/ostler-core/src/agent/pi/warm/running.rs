@@ -65,6 +65,11 @@ impl Running {
         self.reader.is_to_be_aborted()
     }
 
+    /// Returns whether the CLI was told to end it.
+    pub(super) fn is_ending(&self) -> bool {
+        self.is_cancelled() || self.is_to_be_aborted()
+    }
+
     /// Returns whether the CLI has said that its run is over.
     pub(super) fn has_run(&self) -> bool {
         self.reader.has_run

@@ -56,8 +56,59 @@ fn the_next_prompt_waits_until_the_interrupt_was_taken() {
     talk.begin();
     talk.cancel(0);
     talk.finish("done before it was cancelled");
-    assert!(talk.prompt(1, "next").is_empty());
+    assert!(written(&talk.prompt(1, "next")).is_empty());
     assert_eq!(written(&talk.confirm("interrupt"))[0]["message"]["content"], "next");
+}
+
+fn armed(actions: &[Action]) -> TimerKey {
+    let armed = actions.iter().find_map(|action| {
+        let Action::Arm { timer, .. } = action else { return None };
+        Some(*timer)
+    });
+    armed.expect("a timer")
+}
+
+#[test]
+fn a_process_that_does_not_answer_what_a_prompt_waits_for_is_stopped() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    talk.cancel(0);
+    talk.finish("done before it was cancelled");
+    let out = talk.prompt(1, "next");
+    assert!(written(&out).is_empty(), "it waits");
+    let out = talk.step(Input::Timer(armed(&out)));
+    assert!(has_stopped(&out[..1]), "before anybody gives it another prompt");
+    assert_eq!(outcomes(&out), [(1, "crashed")]);
+    let failure = ends(&out)[0].1.failure.as_ref().unwrap();
+    assert!(failure.kind.retryable() && failure.message.contains("did not answer"));
+    assert!(written(&talk.confirm("interrupt")).is_empty(), "too late");
+    assert!(talk.exit(&exit(143, "")).is_empty(), "once");
+}
+
+#[test]
+fn a_process_that_does_not_answer_to_a_model_is_stopped() {
+    let mut talk = Talk::ready();
+    talk.options.model = Some("opus".into());
+    let out = talk.prompt(0, "hi");
+    let out = talk.step(Input::Timer(armed(&out)));
+    assert!(has_stopped(&out));
+    assert_eq!(outcomes(&out), [(0, "crashed")]);
+}
+
+#[test]
+fn a_prompt_that_waited_is_not_given_up_once_it_was_sent() {
+    let mut talk = Talk::ready();
+    talk.prompt(0, "hi");
+    talk.begin();
+    talk.cancel(0);
+    talk.finish("");
+    let timer = armed(&talk.prompt(1, "next"));
+    talk.confirm("interrupt");
+    assert!(talk.step(Input::Timer(timer)).is_empty());
+    talk.begin();
+    assert!(talk.step(Input::Timer(timer)).is_empty(), "nor while its turn runs");
+    assert_eq!(outcomes(&talk.finish("hello")), [(1, "hello")]);
 }
 
 #[test]
@@ -118,11 +169,7 @@ fn a_process_that_does_not_end_a_turn_that_was_given_up_is_stopped() {
     let retry = json!({"type": "system", "subtype": "api_retry", "retry_delay_ms": 60_000,
         "error_status": 529, "error": "overloaded"});
     let out = talk.line(&retry);
-    let timer = out.iter().find_map(|action| {
-        let Action::Arm { timer, .. } = action else { return None };
-        Some(*timer)
-    });
-    assert!(has_stopped(&talk.step(Input::Timer(timer.unwrap()))));
+    assert!(has_stopped(&talk.step(Input::Timer(armed(&out)))));
     assert_eq!(outcomes(&talk.exit(&exit(143, ""))), [(0, "overloaded")]);
 }
 

@@ -143,6 +143,19 @@ fn a_model_that_is_refused_fails_the_turn_and_not_the_process() {
 }
 
 #[test]
+fn a_model_that_is_refused_for_a_cancelled_prompt_does_not_fail_the_next_one() {
+    let mut talk = Talk::ready();
+    talk.options.model = Some("none".into());
+    talk.prompt(0, "hi");
+    talk.cancel(0);
+    talk.options.model = None;
+    assert!(written(&talk.prompt(1, "next")).is_empty(), "it waits");
+    let out = talk.respond("set_model", &json!({"subtype": "error", "error": "no such model"}));
+    assert!(ends(&out).is_empty());
+    assert_eq!(written(&out)[0]["message"]["content"], "next");
+}
+
+#[test]
 fn a_slash_is_text_unless_commands_are_on() {
     let mut talk = Talk::ready();
     assert_eq!(written(&talk.prompt(0, "/clear"))[0]["client_composed"], true);

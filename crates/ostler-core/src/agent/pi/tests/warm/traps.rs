@@ -84,6 +84,23 @@ fn a_resumed_session_is_told_at_once_and_another_one_is_lost() {
 }
 
 #[test]
+fn a_cli_that_cannot_tell_its_state_at_the_start_is_told_with_its_words() {
+    for (words, kind) in
+        [("no such thing", "spawn_failed"), ("No API key found for anthropic.", "auth")]
+    {
+        let mut process = Process::new(&Started::default());
+        process.order(Order::Start);
+        let actions = process.refuse("get_state", words);
+        assert_eq!(open_failures(&actions), [(ONLY_SESSION, kind, words)]);
+        assert!(has_stopped(&actions));
+    }
+    let mut process = Process::new(&Started::default());
+    process.order(Order::Start);
+    let actions = process.reply("get_state", &json!({}));
+    assert_eq!(open_failures(&actions)[0].1, "unreadable_output");
+}
+
+#[test]
 fn an_unknown_session_is_lost_though_the_process_is_gone_before_it_is_ready() {
     let started = Started { open: resume("nope"), ..Started::default() };
     let mut process = Process::new(&started);
@@ -155,6 +172,17 @@ fn trap_before_0_99_a_handled_prompt_is_only_known_by_what_the_cli_is_doing() {
     process.text_lines(&[STARTS]);
     assert!(process.reply("get_state", &json!({"isStreaming": false})).is_empty());
     let actions = process.text_lines(&[&answer("Hi."), SETTLED]);
+    assert_eq!(end_of(&actions).text.as_deref(), Some("Hi."));
+}
+
+#[test]
+fn a_prompt_is_not_handled_because_the_cli_cannot_tell_what_it_is_doing() {
+    let mut process = Process::ready(&with_commands(), SESSION);
+    process.order_open(&Open::New);
+    process.prompt(0, "/mcp");
+    process.reply("prompt", &Value::Null);
+    assert!(process.refuse("get_state", "no").is_empty());
+    let actions = process.text_lines(&[STARTS, &answer("Hi."), SETTLED]);
     assert_eq!(end_of(&actions).text.as_deref(), Some("Hi."));
 }
 
@@ -283,6 +311,22 @@ fn steering_is_told_when_it_is_taken_and_a_refusal_is_a_warning() {
 }
 
 #[test]
+fn a_slash_in_a_text_for_a_running_turn_is_kept_from_being_a_command() {
+    let steer = |process: &mut Process, text: &str| {
+        written(&process.order(Order::Steer { turn: TurnKey(0), text }))[0]["message"].clone()
+    };
+    let mut process = Process::working();
+    assert_eq!(steer(&mut process, "/llama start"), " /llama start");
+    let actions = process.reply("steer", &Value::Null);
+    let told = |event: &&EventBody| matches!(event, EventBody::Status(Status::Steered { text }) if text == "/llama start");
+    assert!(events(&actions).iter().any(told), "in the words that were given");
+    let mut process = Process::ready(&with_commands(), SESSION);
+    process.order_open(&Open::New);
+    process.prompt(0, "hi");
+    assert_eq!(steer(&mut process, "/llama start"), "/llama start");
+}
+
+#[test]
 fn trap_steering_that_came_too_late_is_not_put_before_the_next_prompt() {
     let mut process = Process::working();
     process.order(Order::Steer { turn: TurnKey(0), text: "left" });
@@ -298,7 +342,7 @@ fn a_choice_of_an_extension_is_a_question_with_its_choices() {
     let cases: [(Ruling, Value); 5] = [
         (Ruling::Allow { text: Some("No".into()) }, json!({"value": "No"})),
         (Ruling::Allow { text: Some("yes".into()) }, json!({"value": "Yes"})),
-        (Ruling::Allow { text: None }, json!({"value": "Yes"})),
+        (Ruling::Allow { text: None }, json!({"cancelled": true})),
         (Ruling::Allow { text: Some("maybe".into()) }, json!({"cancelled": true})),
         (Ruling::Deny { why: "no".into() }, json!({"cancelled": true})),
     ];
@@ -333,6 +377,34 @@ fn a_yes_or_no_of_an_extension_is_a_decision_and_a_text_is_a_question() {
     let text = Ruling::Allow { text: Some("Ada".into()) };
     let order = Order::Answer { turn: TurnKey(0), request: "d1", ruling: &text };
     assert_eq!(written(&process.order(order))[0]["value"], "Ada");
+}
+
+#[test]
+fn to_allow_a_question_without_a_text_is_no_answer_to_it() {
+    for (method, expected) in [
+        ("select", json!({"cancelled": true})),
+        ("input", json!({"cancelled": true})),
+        ("editor", json!({"cancelled": true})),
+        ("confirm", json!({"confirmed": true})),
+    ] {
+        let mut process = Process::working();
+        process.line(&dialog(method, &json!({"title": "?", "options": ["Allow", "Yes", "OK"]})));
+        let allow = Ruling::Allow { text: None };
+        let order = Order::Answer { turn: TurnKey(0), request: "d1", ruling: &allow };
+        let mut answer = written(&process.order(order)).remove(0);
+        let fields = answer.as_object_mut().unwrap();
+        fields.retain(|name, _| name != "type" && name != "id");
+        assert_eq!(answer, expected, "{method}");
+    }
+}
+
+#[test]
+fn trap_a_dialog_of_a_cancelled_turn_would_keep_it_from_ending() {
+    let mut process = Process::working();
+    process.cancel(0);
+    let actions = process.line(&dialog("confirm", &json!({"title": "?"})));
+    assert_eq!(written(&actions)[0]["cancelled"], true);
+    assert!(!actions.iter().any(|action| matches!(action, Action::Ask { .. })), "nobody is asked");
 }
 
 #[test]
