@@ -99,9 +99,35 @@ fn the_questions_of_one_request_are_asked_one_after_the_other() {
     let then = talk.decide(FIRST, &first.request, &Ruling::Allow { text: Some("blue".into()) });
     let second = asked(&then).clone();
     assert_eq!(second.title, "Which name?");
+    assert_ne!(second.request, first.request, "an answer is to one question");
     let then = talk.decide(FIRST, &second.request, &Ruling::Allow { text: Some("Bo".into()) });
     let answers = json!({ "q1": { "answers": ["blue"] }, "q2": { "answers": ["Bo"] } });
     assert_eq!(written(&then), [json!({ "id": 3, "result": { "answers": answers } })]);
+}
+
+#[test]
+fn a_question_without_an_answer_gets_none() {
+    let mut talk = Talk::running(&options(), FIRST);
+    let options = json!([{ "label": "delete everything" }, { "label": "keep" }]);
+    let questions = json!([{ "id": "q", "question": "What now?", "options": options }]);
+    let then =
+        ask(&mut talk, json!(3), "item/tool/requestUserInput", json!({ "questions": questions }));
+    let request = asked(&then).request.clone();
+    let then = talk.decide(FIRST, &request, &allow());
+    assert_eq!(written(&then)[0]["result"], json!({ "answers": { "q": { "answers": [] } } }));
+}
+
+#[test]
+fn a_command_that_is_not_told_is_the_one_of_its_item_or_never_the_same() {
+    let mut talk = Talk::running(&asking(), FIRST);
+    let item =
+        json!({ "type": "commandExecution", "id": "c", "command": "ls", "status": "inProgress" });
+    talk.tell_turn("item/started", json!({ "item": item }));
+    let method = "item/commandExecution/requestApproval";
+    let then = ask(&mut talk, json!(0), method, json!({ "itemId": "c", "cwd": "/w" }));
+    assert_eq!(asked(&then).input, Some(json!({ "command": "ls", "cwd": "/w" })));
+    let then = ask(&mut talk, json!(1), method, json!({ "itemId": "other", "cwd": "/w" }));
+    assert_eq!(asked(&then).input, None);
 }
 
 #[test]

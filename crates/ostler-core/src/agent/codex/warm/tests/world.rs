@@ -188,7 +188,7 @@ impl World {
                 }
                 Action::Withdraw { request, .. } => {
                     // The server knows by itself; a further question has a longer name.
-                    let id = request.trim_end_matches('+').parse().unwrap();
+                    let id = request.split('+').next().unwrap().parse().unwrap();
                     self.open_requests.remove(&id);
                     self.asked.remove(&request);
                 }
