@@ -219,3 +219,19 @@ fn a_helper_of_the_agents_asks_in_the_agents_turn() {
     }));
     assert_eq!(asked(&then).title, "ls");
 }
+
+#[test]
+fn helpers_are_forgotten_when_they_or_their_turn_are_over() {
+    let method = "item/commandExecution/requestApproval";
+    let params = json!({ "threadId": "child", "turnId": "its", "command": "ls" });
+    let request = json!({ "id": 0, "method": method, "params": params });
+    let started = json!({ "thread": { "id": "child", "parentThreadId": THREAD } });
+    let mut talk = Talk::running(&asking(), FIRST);
+    talk.tell("thread/started", started.clone());
+    talk.tell("thread/closed", json!({ "threadId": "child" }));
+    assert_eq!(written(&talk.say(&request))[0]["result"]["decision"], "decline");
+    talk.tell("thread/started", started);
+    talk.over("completed", Value::Null);
+    talk.prompt(TurnKey(1), "again", &asking());
+    assert_eq!(written(&talk.say(&request))[0]["result"]["decision"], "decline");
+}

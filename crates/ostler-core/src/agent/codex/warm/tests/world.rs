@@ -233,9 +233,11 @@ impl World {
                 super::talk::thread(&thread_name(u32::try_from(id.as_u64().unwrap()).unwrap()))
             }
             "thread/resume" => super::talk::thread(asked["params"]["threadId"].as_str().unwrap()),
+            "thread/unsubscribe" if !at.is_multiple_of(3) => json!({ "status": "unsubscribed" }),
             "turn/start" => json!({ "turn": { "id": turn_name(&asked["params"]["threadId"]) } }),
             _ => json!({}),
         };
+        let result = super::talk::as_asked(result, &asked["params"]);
         let message = if ok || asked["method"] == "initialize" {
             json!({ "id": id, "result": result })
         } else {
