@@ -12,11 +12,13 @@ mod message;
 mod notice;
 mod opening;
 mod reading;
+mod reopening;
 mod server;
 mod session;
 mod stopping;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod turn;
 
 use std::time::Duration;

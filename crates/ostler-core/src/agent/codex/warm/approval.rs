@@ -108,8 +108,9 @@ impl Request {
     fn answer(&mut self, ruling: &Ruling) -> Option<Permission> {
         let asked = self.questions.pop_front()?;
         let Ruling::Allow { text } = ruling else { return None };
-        let text = text.clone().or_else(|| asked.choices.first().cloned()).unwrap_or_default();
-        self.answers.insert(asked.id, json!({ "answers": [text] }));
+        // Nobody's choice is not the first one.
+        let texts: Vec<&String> = text.iter().collect();
+        self.answers.insert(asked.id, json!({ "answers": texts }));
         self.questions.front().map(question)
     }
 }
@@ -135,7 +136,7 @@ fn shown(kind: PermissionKind, tool: &str, title: String, input: Option<Value>) 
 
 fn command(mut params: Map<String, Value>, call: &CallInfo) -> Permission {
     let reason = remove_text(&mut params, "reason");
-    let command = remove_text(&mut params, "command");
+    let command = remove_text(&mut params, "command").filter(|command| !command.is_empty());
     let host = params
         .get("networkApprovalContext")
         .and_then(|context| context.get("host"))
@@ -147,12 +148,22 @@ fn command(mut params: Map<String, Value>, call: &CallInfo) -> Permission {
     // What the agent says about it is not part of what is allowed: its words
     // differ from time to time.
     let mut input = Map::new();
+    let is_told = command.is_some() || host.is_some();
     input.extend(command.map(|command| ("command".to_owned(), Value::String(command))));
     for name in ["kind", "cwd", "networkApprovalContext", "additionalPermissions"] {
         let value = params.remove(name).filter(|value| !value.is_null() && *value != "command");
         input.extend(value.map(|value| (name.to_owned(), value)));
     }
-    let input = if input.is_empty() { call.input.clone() } else { Some(Value::Object(input)) };
+    // A directory alone says nothing of what would run there: allowed for good, it
+    // would allow everything.
+    let input = match call.input.clone() {
+        _ if is_told => Some(Value::Object(input)),
+        Some(Value::Object(mut known)) => {
+            known.extend(input);
+            Some(Value::Object(known))
+        }
+        known => known,
+    };
     shown(kind, "command_execution", with_reason(title, reason), input)
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Asked {
     id: RequestId,
     turn: TurnKey,
     request: Request,
+    /// How many of its questions were asked.
+    n_asked: u32,
 }
 
 impl AppServer {
@@ -53,7 +55,7 @@ impl AppServer {
         };
         match (ruling, asks) {
             (None, Some(asks)) => {
-                let asked = Asked { id, turn: asks.turn, request };
+                let asked = Asked { id, turn: asks.turn, request, n_asked: 0 };
                 self.ask(asked, permission, out);
             }
             (ruling, _) => {
@@ -66,9 +68,14 @@ impl AppServer {
         }
     }
 
-    fn ask(&mut self, asked: Asked, mut permission: Permission, out: &mut Vec<Action>) {
-        // The questions of one request are asked one after the other.
+    fn ask(&mut self, mut asked: Asked, mut permission: Permission, out: &mut Vec<Action>) {
+        // The questions of one request are asked one after the other, each by a
+        // name of its own.
         let mut name = asked.id.text();
+        if asked.n_asked > 0 {
+            name = format!("{name}+{}", asked.n_asked);
+        }
+        asked.n_asked += 1;
         while self.asked.contains_key(&name) {
             name.push('+');
         }

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::{
     server::{AppServer, Call, refused},
-    session::input,
+    session::{Session, input},
     stopping::CLEAN,
+    thread::Thread,
     turn::{Interrupt, LiveTurn},
 };
 use crate::{
@@ -22,42 +23,35 @@ impl AppServer {
         result: Result<Value, RpcError>,
         out: &mut Vec<Action>,
     ) {
-        let result = result.map_err(|error| refused(&error, FailureKind::InvalidRequest));
-        let told = result.and_then(|result| {
-            let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-            let thread = result.get("thread");
-            let id = text(thread.and_then(|thread| thread.get("id")));
-            let file = text(thread.and_then(|thread| thread.get("path")));
-            Ok((id.ok_or_else(Failure::unreadable)?, file, text(result.get("model"))))
-        });
-        let Some(session) = self.sessions.get_mut(&key.0) else {
-            // It was closed meanwhile.
-            if let Ok((id, ..)) = told {
-                self.unload(&id, out);
-            }
+        if let Err(error) = &result
+            && self.is_closing(key, error, out)
+        {
             return;
+        }
+        let thread = match result {
+            Ok(reply) => Thread::read(reply).ok_or_else(Failure::unreadable),
+            Err(error) => Err(refused(&error, FailureKind::InvalidRequest)),
         };
-        let lost = |asked: &str, id: &str| {
-            let text = format!("codex did not resume session {asked} but opened {id}");
-            Failure::new(FailureKind::SessionLost, text)
+        let (thread, failure) = match (thread, self.sessions.get_mut(&key.0)) {
+            (Ok(thread), Some(session)) => match refusal(session, &thread) {
+                None => {
+                    let id = thread.id.clone();
+                    session.take(thread);
+                    out.push(Action::Opened { session: key, id });
+                    return self.advance(key, out);
+                }
+                failure => (Some(thread), failure),
+            },
+            // It was closed meanwhile.
+            (Ok(thread), None) => (Some(thread), None),
+            (Err(failure), session) => (None, session.map(|_| failure)),
         };
-        let told = match (told, &session.thread) {
-            (Ok((id, ..)), Some(asked)) if !is_same_session(asked, &id) => Err(lost(asked, &id)),
-            (told, _) => told,
-        };
-        match told {
-            Ok((id, file, model)) => {
-                session.is_open = true;
-                session.thread = Some(id.clone());
-                session.file = file.map(Into::into);
-                session.model = model.or(session.model.take());
-                out.push(Action::Opened { session: key, id });
-                self.advance(key, out);
-            }
-            Err(failure) => {
-                self.sessions.remove(&key.0);
-                out.push(Action::OpenFailed { session: key, failure });
-            }
+        if let Some(thread) = thread {
+            self.unload(Call::Nothing, &thread.id, out);
+        }
+        if let Some(failure) = failure {
+            self.sessions.remove(&key.0);
+            out.push(Action::OpenFailed { session: key, failure });
         }
     }
 
@@ -69,22 +63,18 @@ impl AppServer {
         }
         let Some(thread) = session.thread.clone() else { return };
         if session.must_reopen() {
-            let (method, params) = session.opening(None);
-            self.unload(&thread, out);
-            self.ask_server(Call::Open(key), method, params, out);
-            return;
+            return self.unload(Call::Reopen(key), &thread, out);
         }
         let Some(mut held) = session.held.take() else { return };
         let mut turn = LiveTurn::new(held.turn, session.totals);
-        turn.model = held.model().or(session.model.as_ref()).cloned();
+        let params = session.turn_params(&held);
+        turn.model.clone_from(&session.model);
         turn.file.clone_from(&session.file);
         turn.steers.append(&mut held.steers);
         if let Some(text) = session.warning.take() {
             turn.warn(text, out);
         }
-        session.model.clone_from(&turn.model);
         session.turn = Some(turn);
-        let params = held.params(&thread);
         self.ask_server(Call::Begin(key, held.turn), "turn/start", params, out);
     }
 
@@ -150,13 +140,23 @@ impl AppServer {
                 let params = json!({ "threadId": thread });
                 self.ask_server(Call::Nothing, CLEAN, params, out);
             }
-            self.unload(&thread, out);
+            self.unload(Call::Nothing, &thread, out);
         }
     }
 
     /// Makes the server forget a thread, so that others can go on with it.
-    fn unload(&mut self, thread: &str, out: &mut Vec<Action>) {
+    fn unload(&mut self, call: Call, thread: &str, out: &mut Vec<Action>) {
         let params = json!({ "threadId": thread });
-        self.ask_server(Call::Nothing, "thread/unsubscribe", params, out);
+        self.ask_server(call, "thread/unsubscribe", params, out);
     }
+}
+
+/// Returns why a session cannot be gone on with in this thread.
+fn refusal(session: &Session, thread: &Thread) -> Option<Failure> {
+    let asked = session.thread.as_ref().filter(|asked| !is_same_session(asked, &thread.id));
+    let lost = asked.map(|asked| {
+        let text = format!("codex did not resume session {asked} but opened {}", thread.id);
+        Failure::new(FailureKind::SessionLost, text)
+    });
+    lost.or_else(|| thread.refusal(session.bounds()))
 }

@@ -45,6 +45,9 @@ impl AppServer {
             "turn/started" => self.turn_started(key, &params, out),
             "turn/completed" => self.turn_completed(key, &mut params, out),
             "thread/closed" => {
+                if let Some(thread) = text("threadId") {
+                    self.children.remove(thread);
+                }
                 self.closed(key, out);
                 true
             }
@@ -163,7 +166,7 @@ impl AppServer {
     fn closed(&mut self, key: Option<SessionKey>, out: &mut Vec<Action>) {
         let Some(key) = key else { return };
         let Some(session) = self.sessions.get_mut(&key.0).filter(|session| session.is_open) else {
-            return;
+            return self.reopen(key, out);
         };
         session.is_stale = true;
         if let Some(live) = &mut session.turn {
@@ -186,10 +189,13 @@ impl AppServer {
         let Some(totals) = total.and_then(totals) else { return false };
         let Some(session) = key.and_then(|key| self.sessions.get_mut(&key.0)) else { return true };
         session.totals = Some(totals);
-        if let Some(key) = key
-            && let Some(live) = self.turn_of(key, params)
-        {
-            live.used(totals, out);
+        if let Some(live) = &mut session.turn {
+            let id = params.get("turnId").and_then(Value::as_str);
+            if id.is_none_or(|id| live.id.as_deref() == Some(id)) {
+                live.used(totals, out);
+            } else {
+                live.found(totals);
+            }
         }
         true
     }

@@ -65,6 +65,8 @@ pub(super) enum Call {
     Begin(SessionKey, TurnKey),
     Steer(SessionKey, TurnKey, String),
     Clean(SessionKey, TurnKey),
+    /// A thread is unloaded to be opened with other settings.
+    Reopen(SessionKey),
     /// Whatever the reply is, nothing follows from it.
     Nothing,
 }
@@ -76,6 +78,8 @@ pub(super) enum Alarm {
     Patience(SessionKey, TurnKey, TimerKey),
     /// A turn should have ended by now.
     Stop(SessionKey, TurnKey),
+    /// A thread should be closed by now.
+    Reopen(SessionKey, u32),
 }
 
 impl Dialect for AppServer {
@@ -129,7 +133,9 @@ impl AppServer {
             }
             Order::Open { session, open, options } => {
                 if let Some(failure) = self.refusal.clone() {
+                    // Nor can any other: the next one gets a process of its own.
                     out.push(Action::OpenFailed { session, failure });
+                    out.push(Action::Stop);
                     return;
                 }
                 let new = Session::new(open, options);
@@ -185,6 +191,7 @@ impl AppServer {
                 }
             }
             Call::Clean(session, turn) => self.cleaned(session, turn, out),
+            Call::Reopen(session) => self.unloaded(session, result.ok().as_ref(), out),
             Call::Nothing => {}
         }
     }

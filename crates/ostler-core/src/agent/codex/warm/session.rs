@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use super::turn::LiveTurn;
+use super::{
+    thread::{Bounds, Thread},
+    turn::LiveTurn,
+};
 use crate::{
     agent::{
         TurnKey,
@@ -30,6 +33,19 @@ pub(super) struct Session {
     pub(super) totals: Option<Totals>,
     /// The model that answers.
     pub(super) model: Option<String>,
+    /// What holds where a prompt says nothing. The server would go on with what
+    /// the prompt before said.
+    defaults: Option<Defaults>,
+    /// Whether the last prompt had an effort of its own.
+    has_own_effort: bool,
+    /// What commands can do, as the server words it.
+    sandbox: Value,
+    /// Whether the thread is opened as soon as the server has closed it.
+    pub(super) awaits_close: bool,
+    /// How often that was waited for.
+    pub(super) n_waits: u32,
+    /// How often the server was not done with closing the thread.
+    pub(super) n_closing: u32,
     /// The file in which the thread is kept.
     pub(super) file: Option<PathBuf>,
     /// The thread was left in a state that nobody knows: it is opened anew.
@@ -44,6 +60,12 @@ pub(super) struct Held {
     model: Option<String>,
     effort: Option<&'static str>,
     settings: Settings,
+}
+
+/// The model and the effort that a thread was opened with.
+struct Defaults {
+    model: Option<String>,
+    effort: Option<String>,
 }
 
 /// What is fixed while a thread is loaded.
@@ -63,12 +85,17 @@ impl Settings {
         }
     }
 
-    fn params(&self) -> Map<String, Value> {
-        let (policy, sandbox) = match self.permissions {
-            Permissions::Bypass => ("never", "danger-full-access"),
-            Permissions::Ask => ("on-request", "workspace-write"),
-            Permissions::ReadOnly => ("never", "read-only"),
+    fn bounds(&self) -> Bounds {
+        let (policy, sandbox, sandbox_type) = match self.permissions {
+            Permissions::Bypass => ("never", "danger-full-access", "dangerFullAccess"),
+            Permissions::Ask => ("on-request", "workspace-write", "workspaceWrite"),
+            Permissions::ReadOnly => ("never", "read-only", "readOnly"),
         };
+        Bounds { policy, sandbox, sandbox_type }
+    }
+
+    fn params(&self) -> Map<String, Value> {
+        let Bounds { policy, sandbox, .. } = self.bounds();
         // Left unsaid, a thread without a sandbox makes the server trust its directory,
         // start the programs that its settings name, and write the trust into the
         // user's own configuration.
@@ -105,9 +132,32 @@ impl Session {
             // What a session used before it is known here can only be remembered.
             totals: memo.map_or(Some(Totals::default()), |memo| memo.totals),
             model: None,
+            defaults: None,
+            has_own_effort: false,
+            sandbox: Value::Null,
+            awaits_close: false,
+            n_waits: 0,
+            n_closing: 0,
             file: None,
             is_stale: false,
         }
+    }
+
+    /// What the thread is to be held to.
+    pub(super) fn bounds(&self) -> Bounds {
+        self.settings.bounds()
+    }
+
+    /// Takes over what the server says of the thread.
+    pub(super) fn take(&mut self, thread: Thread) {
+        self.is_open = true;
+        self.n_closing = 0;
+        self.thread = Some(thread.id);
+        self.file = thread.file;
+        self.sandbox = thread.sandbox;
+        // A thread that is opened again tells what the last prompt wanted.
+        let defaults = Defaults { model: thread.model, effort: thread.effort };
+        self.defaults.get_or_insert(defaults);
     }
 
     /// What the agent may do here without asking.
@@ -160,34 +210,61 @@ impl Session {
         self.settings = held.settings.clone();
         self.is_stale = false;
         self.is_open = false;
+        self.await_close();
         true
+    }
+
+    /// The thread is opened as soon as the server has closed it. Returns the
+    /// number of this waiting.
+    pub(super) fn await_close(&mut self) -> u32 {
+        self.awaits_close = true;
+        self.n_waits = self.n_waits.wrapping_add(1);
+        self.n_waits
+    }
+
+    /// Returns the parameters of the request that begins the turn, and notes
+    /// which model answers in it.
+    ///
+    /// Everything that can be said with a turn is said, so that nothing depends
+    /// on what the server has kept from earlier.
+    pub(super) fn turn_params(&mut self, held: &Held) -> Value {
+        let bounds = self.settings.bounds();
+        let mut params = Map::new();
+        params.insert("threadId".to_owned(), json!(self.thread));
+        params.insert("input".to_owned(), input(&held.prompt));
+        params.insert("cwd".to_owned(), json!(self.settings.cwd.to_string_lossy()));
+        params.insert("approvalPolicy".to_owned(), json!(bounds.policy));
+        params.insert("sandboxPolicy".to_owned(), self.sandbox.clone());
+        let defaults = self.defaults.as_ref();
+        let default_model = defaults.and_then(|defaults| defaults.model.as_ref());
+        let model = held.model.as_ref().or(default_model).cloned();
+        let default_effort = defaults.and_then(|defaults| defaults.effort.as_deref());
+        match held.effort.or(default_effort) {
+            Some(effort) => {
+                params.insert("effort".to_owned(), json!(effort));
+            }
+            // An absent effort means the one before. This alone takes it back.
+            None if self.has_own_effort => {
+                let settings = json!({
+                    "model": model, "reasoning_effort": null, "developer_instructions": null,
+                });
+                let mode = json!({ "mode": "default", "settings": settings });
+                params.insert("collaborationMode".to_owned(), mode);
+            }
+            None => {}
+        }
+        self.has_own_effort = held.effort.is_some();
+        if let Some(model) = &model {
+            params.insert("model".to_owned(), json!(model));
+        }
+        self.model = model;
+        Value::Object(params)
     }
 
     /// Returns whether this turn waits or runs here.
     pub(super) fn has_turn(&self, key: TurnKey) -> bool {
         let held = self.held.as_ref().map(|held| held.turn);
         held == Some(key) || self.turn.as_ref().is_some_and(|turn| turn.key == key)
-    }
-}
-
-impl Held {
-    /// Returns the parameters of the request that begins the turn.
-    pub(super) fn params(&self, thread: &str) -> Value {
-        let mut params = Map::new();
-        params.insert("threadId".to_owned(), json!(thread));
-        params.insert("input".to_owned(), input(&self.prompt));
-        if let Some(model) = &self.model {
-            params.insert("model".to_owned(), json!(model));
-        }
-        if let Some(effort) = self.effort {
-            params.insert("effort".to_owned(), json!(effort));
-        }
-        Value::Object(params)
-    }
-
-    /// The model that was asked for.
-    pub(super) fn model(&self) -> Option<&String> {
-        self.model.as_ref()
     }
 }
 

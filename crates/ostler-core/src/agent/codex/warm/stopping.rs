@@ -21,6 +21,7 @@ use crate::{
     },
     event::StopReason,
     failure::{Failure, FailureKind},
+    memo::Totals,
 };
 
 /// The method that ends the commands of a thread.
@@ -75,6 +76,11 @@ impl AppServer {
     /// Takes the ringing of a timer.
     pub(super) fn rang(&mut self, alarm: Alarm, out: &mut Vec<Action>) {
         match alarm {
+            Alarm::Reopen(key, wait) => {
+                if self.sessions.get(&key.0).is_some_and(|session| session.n_waits == wait) {
+                    self.reopen(key, out);
+                }
+            }
             Alarm::Patience(key, turn, timer) => {
                 let Some(live) = self.live(key, turn) else { return };
                 if let Some(why) = live.rang(timer).filter(|_| live.interrupt == Interrupt::No) {
@@ -144,10 +150,8 @@ impl AppServer {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let Some(mut live) = session.turn.take() else { return };
         let mut end = live.ending.take().unwrap_or_default();
-        end.totals = session.totals;
-        if let Some(version) = &self.version {
-            end.meta.insert("version".to_owned(), Value::from(version.as_str()));
-        }
+        complete(&mut end, session.totals, self.version.as_deref());
+        self.children.retain(|_, parent| *parent != key);
         self.deny_all(live.key, out);
         for text in live.steers {
             emit_warning(live.key, too_late(&text, "the turn has ended"), out);
@@ -170,7 +174,8 @@ impl AppServer {
             let waiting = session.held.take().map(|held| held.turn);
             let running = session.turn.take();
             if let Some(mut live) = running {
-                let end = live.ending.take().unwrap_or_else(|| live.failed(failure.clone()));
+                let mut end = live.ending.take().unwrap_or_else(|| live.failed(failure.clone()));
+                complete(&mut end, session.totals, self.version.as_deref());
                 out.push(Action::EndTurn { turn: live.key, end });
             }
             if let Some(turn) = waiting {
@@ -180,5 +185,13 @@ impl AppServer {
             }
         }
         self.asked.clear();
+    }
+}
+
+/// Adds to a turn's last word what is known of its session and process.
+fn complete(end: &mut TurnEnd, totals: Option<Totals>, version: Option<&str>) {
+    end.totals = totals;
+    if let Some(version) = version {
+        end.meta.insert("version".to_owned(), Value::from(version));
     }
 }

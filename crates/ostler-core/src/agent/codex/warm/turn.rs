@@ -225,6 +225,12 @@ impl LiveTurn {
         self.patience.rang(timer)
     }
 
+    /// Takes what the session had used before, which the server may tell only
+    /// when the turn has been asked for.
+    pub(super) fn found(&mut self, totals: Totals) {
+        self.before.get_or_insert(totals);
+    }
+
     /// Takes what the session has used by now.
     pub(super) fn used(&mut self, totals: Totals, out: &mut Vec<Action>) {
         let usage = usage_between(self.before, totals);

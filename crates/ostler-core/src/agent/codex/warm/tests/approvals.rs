@@ -99,9 +99,35 @@ fn the_questions_of_one_request_are_asked_one_after_the_other() {
     let then = talk.decide(FIRST, &first.request, &Ruling::Allow { text: Some("blue".into()) });
     let second = asked(&then).clone();
     assert_eq!(second.title, "Which name?");
+    assert_ne!(second.request, first.request, "an answer is to one question");
     let then = talk.decide(FIRST, &second.request, &Ruling::Allow { text: Some("Bo".into()) });
     let answers = json!({ "q1": { "answers": ["blue"] }, "q2": { "answers": ["Bo"] } });
     assert_eq!(written(&then), [json!({ "id": 3, "result": { "answers": answers } })]);
+}
+
+#[test]
+fn a_question_without_an_answer_gets_none() {
+    let mut talk = Talk::running(&options(), FIRST);
+    let options = json!([{ "label": "delete everything" }, { "label": "keep" }]);
+    let questions = json!([{ "id": "q", "question": "What now?", "options": options }]);
+    let then =
+        ask(&mut talk, json!(3), "item/tool/requestUserInput", json!({ "questions": questions }));
+    let request = asked(&then).request.clone();
+    let then = talk.decide(FIRST, &request, &allow());
+    assert_eq!(written(&then)[0]["result"], json!({ "answers": { "q": { "answers": [] } } }));
+}
+
+#[test]
+fn a_command_that_is_not_told_is_the_one_of_its_item_or_never_the_same() {
+    let mut talk = Talk::running(&asking(), FIRST);
+    let item =
+        json!({ "type": "commandExecution", "id": "c", "command": "ls", "status": "inProgress" });
+    talk.tell_turn("item/started", json!({ "item": item }));
+    let method = "item/commandExecution/requestApproval";
+    let then = ask(&mut talk, json!(0), method, json!({ "itemId": "c", "cwd": "/w" }));
+    assert_eq!(asked(&then).input, Some(json!({ "command": "ls", "cwd": "/w" })));
+    let then = ask(&mut talk, json!(1), method, json!({ "itemId": "other", "cwd": "/w" }));
+    assert_eq!(asked(&then).input, None);
 }
 
 #[test]
@@ -192,4 +218,20 @@ fn a_helper_of_the_agents_asks_in_the_agents_turn() {
         "id": 0, "method": "item/commandExecution/requestApproval", "params": params
     }));
     assert_eq!(asked(&then).title, "ls");
+}
+
+#[test]
+fn helpers_are_forgotten_when_they_or_their_turn_are_over() {
+    let method = "item/commandExecution/requestApproval";
+    let params = json!({ "threadId": "child", "turnId": "its", "command": "ls" });
+    let request = json!({ "id": 0, "method": method, "params": params });
+    let started = json!({ "thread": { "id": "child", "parentThreadId": THREAD } });
+    let mut talk = Talk::running(&asking(), FIRST);
+    talk.tell("thread/started", started.clone());
+    talk.tell("thread/closed", json!({ "threadId": "child" }));
+    assert_eq!(written(&talk.say(&request))[0]["result"]["decision"], "decline");
+    talk.tell("thread/started", started);
+    talk.over("completed", Value::Null);
+    talk.prompt(TurnKey(1), "again", &asking());
+    assert_eq!(written(&talk.say(&request))[0]["result"]["decision"], "decline");
 }

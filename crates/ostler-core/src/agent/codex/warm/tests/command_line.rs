@@ -120,7 +120,7 @@ fn a_refused_key_fails_every_session_and_not_the_start() {
     let (open, options) = (Open::New, options());
     let session = crate::agent::ONLY_SESSION;
     let then = talk.order(Order::Open { session, open: &open, options: &options });
-    let [Action::OpenFailed { failure, .. }] = &then[..] else { panic!("{then:?}") };
+    let [Action::OpenFailed { failure, .. }, Action::Stop] = &then[..] else { panic!("{then:?}") };
     assert_eq!(failure.kind.code(), "auth");
 }
 

@@ -94,7 +94,19 @@ fn a_turn_that_does_not_even_end_then_leaves_its_thread_behind() {
     talk.ring();
     assert_eq!(failure_of(&talk.actions, FIRST).0, "unavailable");
     let then = talk.prompt(SECOND, "again", &options());
-    assert_eq!(methods(&then), ["thread/unsubscribe", "thread/resume"]);
+    assert_eq!(methods(&then), ["thread/unsubscribe"]);
+    // It goes on with the old turn, so it does not close the thread.
+    talk.answer_ok("thread/unsubscribe", json!({ "status": "unsubscribed" }));
+    assert_eq!(methods(&talk.ring()), ["thread/resume"]);
+    let mut busy = super::talk::thread(THREAD);
+    busy["thread"]["status"] = json!({ "type": "active", "activeFlags": [] });
+    let then = talk.answer_ok("thread/resume", busy);
+    assert_eq!(methods(&then), ["thread/unsubscribe"], "the prompt would join the old turn");
+    let failed = then.iter().find_map(|action| {
+        let Action::OpenFailed { failure, .. } = action else { return None };
+        Some(failure.kind.code())
+    });
+    assert_eq!(failed, Some("session_busy"));
 }
 
 #[test]

@@ -96,3 +96,16 @@ fn a_turn_that_is_over_cannot_be_cancelled() {
     assert!(talk.cancel(FIRST).is_empty());
     assert!(talk.cancel(SECOND).is_empty());
 }
+
+#[test]
+fn a_turn_whose_process_ends_while_it_is_cleaned_up_keeps_its_figures() {
+    let mut talk = Talk::running(&options(), FIRST);
+    talk.tell_turn("item/started", command("inProgress"));
+    let total = json!({ "inputTokens": 7, "outputTokens": 5 });
+    talk.tell_turn("thread/tokenUsage/updated", json!({ "tokenUsage": { "total": total } }));
+    talk.over("completed", Value::Null);
+    let then = talk.exit(&crate::agent::testing::exit(0, ""));
+    let end = end_of(&then, FIRST);
+    assert_eq!(end.totals.map(|totals| totals.input_tokens), Some(7));
+    assert_eq!(end.meta["version"], "0.166.0");
+}

@@ -119,8 +119,16 @@ impl Talk {
 
     /// The server does what it was asked last by this method.
     pub(super) fn answer_ok(&mut self, method: &str, result: Value) -> Vec<Action> {
-        let id = self.last_request(method)["id"].clone();
-        self.say(&json!({ "id": id, "result": result }))
+        let request = self.last_request(method);
+        let result = as_asked(result, &request["params"]);
+        self.say(&json!({ "id": request["id"], "result": result }))
+    }
+
+    /// The server closes the thread that is to be opened anew.
+    pub(super) fn close_thread(&mut self) -> Vec<Action> {
+        let mut then = self.answer_ok("thread/unsubscribe", json!({ "status": "unsubscribed" }));
+        then.extend(self.tell("thread/closed", json!({ "threadId": THREAD })));
+        then
     }
 
     /// The server does not do what it was asked last by this method.
@@ -178,4 +186,23 @@ pub(super) fn methods(actions: &[Action]) -> Vec<String> {
 pub(super) fn thread(id: &str) -> Value {
     let path = format!("/home/user/.codex/sessions/{id}.jsonl");
     json!({ "thread": { "id": id, "path": path }, "model": "gpt-5.5" })
+}
+
+/// Adds to a thread that it is held to what was asked for.
+pub(super) fn as_asked(mut result: Value, params: &Value) -> Value {
+    if result["thread"].is_object() && result.get("sandbox").is_none() {
+        result["approvalPolicy"] = params["approvalPolicy"].clone();
+        result["sandbox"] = sandbox(params["sandbox"].as_str().unwrap());
+    }
+    result
+}
+
+/// A sandbox as the server tells it.
+pub(super) fn sandbox(asked: &str) -> Value {
+    match asked {
+        "danger-full-access" => json!({ "type": "dangerFullAccess" }),
+        "workspace-write" => json!({ "type": "workspaceWrite", "writableRoots": ["/extra"] }),
+        "read-only" => json!({ "type": "readOnly", "networkAccess": false }),
+        other => panic!("what is {other}?"),
+    }
 }

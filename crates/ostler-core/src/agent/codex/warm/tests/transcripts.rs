@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use super::{
-    talk::{Talk, written},
+    talk::{Talk, as_asked, written},
     *,
 };
 use crate::{
@@ -148,6 +148,9 @@ impl Player {
         if let Some(id) = message["result"]["turn"]["id"].as_str() {
             self.turns.insert(id.to_owned(), TurnKey(self.n_turns - 1));
         }
+        if message["result"]["thread"].is_object() {
+            self.hold_to_what_we_ask(&mut message);
+        }
         let before = self.talk.actions.len();
         self.talk.say(&message);
         // Not every recording client cleaned up.
@@ -155,6 +158,17 @@ impl Player {
             if ours["method"] == "thread/backgroundTerminals/clean" {
                 self.talk.say(&json!({ "id": ours["id"], "result": {} }));
             }
+        }
+    }
+
+    /// The recording clients opened threads with a policy and a sandbox that go
+    /// together in none of our permissions.
+    fn hold_to_what_we_ask(&self, message: &mut Value) {
+        let asked = self.talk.written().into_iter().find(|ours| ours["id"] == message["id"]);
+        if let Some(asked) = asked {
+            let result = message["result"].as_object_mut().unwrap();
+            result.remove("sandbox");
+            message["result"] = as_asked(message["result"].take(), &asked["params"]);
         }
     }
 

@@ -188,7 +188,7 @@ impl World {
                 }
                 Action::Withdraw { request, .. } => {
                     // The server knows by itself; a further question has a longer name.
-                    let id = request.trim_end_matches('+').parse().unwrap();
+                    let id = request.split('+').next().unwrap().parse().unwrap();
                     self.open_requests.remove(&id);
                     self.asked.remove(&request);
                 }
@@ -233,9 +233,11 @@ impl World {
                 super::talk::thread(&thread_name(u32::try_from(id.as_u64().unwrap()).unwrap()))
             }
             "thread/resume" => super::talk::thread(asked["params"]["threadId"].as_str().unwrap()),
+            "thread/unsubscribe" if !at.is_multiple_of(3) => json!({ "status": "unsubscribed" }),
             "turn/start" => json!({ "turn": { "id": turn_name(&asked["params"]["threadId"]) } }),
             _ => json!({}),
         };
+        let result = super::talk::as_asked(result, &asked["params"]);
         let message = if ok || asked["method"] == "initialize" {
             json!({ "id": id, "result": result })
         } else {
