@@ -83,8 +83,11 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!fine))
 }
 
+/// The agents that the minimal client below can speak with.
+const RAW: [&str; 3] = ["claude", "codex", "pi"];
+
 fn warm_agents() -> impl Iterator<Item = &'static AgentSpec> {
-    AGENTS.iter().copied().filter(|spec| spec.warm.is_some())
+    AGENTS.iter().copied().filter(|spec| RAW.contains(&spec.name))
 }
 
 /// One agent with everything it needs.
