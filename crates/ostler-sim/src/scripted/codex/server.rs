@@ -266,7 +266,14 @@ impl<'a, 'b> Server<'a, 'b> {
     }
 
     fn open(&mut self, session: Session, params: &Value) -> Value {
-        let result = message::opened(&session, &self.sessions.path(&session.id));
+        let mut result = message::opened(&session, &self.sessions.path(&session.id));
+        // The real one repeats what it holds the thread to.
+        if let Some(fields) = result.as_object_mut() {
+            let policy = params.get("approvalPolicy").cloned().unwrap_or_default();
+            fields.insert("approvalPolicy".to_owned(), policy);
+            let sandbox = sandbox_type(text(params, "sandbox"));
+            fields.insert("sandbox".to_owned(), json!({ "type": sandbox }));
+        }
         let is_kept = params.get("ephemeral") != Some(&Value::Bool(true));
         let asks = asks(params).unwrap_or(false);
         let id = session.id.clone();
@@ -299,6 +306,15 @@ impl<'a, 'b> Server<'a, 'b> {
 
     fn print(&mut self, line: &Value) -> Result<(), Error> {
         self.stage.write_line(Stream::Stdout, &line.to_string())
+    }
+}
+
+/// Returns how replies call a sandbox that requests call otherwise.
+fn sandbox_type(mode: &str) -> &'static str {
+    match mode {
+        "danger-full-access" => "dangerFullAccess",
+        "workspace-write" => "workspaceWrite",
+        _ => "readOnly",
     }
 }
 

@@ -41,7 +41,10 @@ fn codex(place: &Place, asks: &Value, then: &[Value]) -> String {
     let print = |value: &Value| json!({ "do": "json", "value": value });
     let read = || json!({ "do": "read_line" });
     let turn = json!({ "id": "one", "items": [], "status": "inProgress" });
-    let thread = json!({ "thread": { "id": SESSION }, "model": "m" });
+    let thread = json!({
+        "thread": { "id": SESSION }, "model": "m",
+        "approvalPolicy": "on-request", "sandbox": { "type": "workspaceWrite" },
+    });
     let mut steps = vec![
         read(),
         print(&json!({ "id": 1, "result": {} })),
