@@ -14,6 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     environment::Variables,
     memo::MemoStore,
+    permission::Allowances,
     run_dir,
     running::Running,
     warm::pool::{Pool, PoolLimits, PoolStats},
@@ -32,6 +33,7 @@ struct Shared {
     running: Running,
     shutdown: CancellationToken,
     pool: OnceLock<Pool>,
+    allowances: Allowances,
 }
 
 /// What a [`Host`] is made from.
@@ -99,6 +101,7 @@ impl Host {
                 running: Running::default(),
                 shutdown: CancellationToken::new(),
                 pool: OnceLock::new(),
+                allowances: Allowances::default(),
             }),
         }
     }
@@ -158,6 +161,10 @@ impl Host {
 
     pub(crate) fn pool_if_any(&self) -> Option<&Pool> {
         self.shared.pool.get()
+    }
+
+    pub(crate) fn allowances(&self) -> &Allowances {
+        &self.shared.allowances
     }
 
     pub(crate) fn pool_limits(&self) -> PoolLimits {

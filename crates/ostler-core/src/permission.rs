@@ -3,7 +3,10 @@
 //! Agents differ in what their own "always" means, so they are only ever told
 //! *once*; what was allowed for the rest of a session is remembered here.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -148,7 +151,7 @@ pub enum Ruling {
 }
 
 /// What was allowed for the rest of a session: the same tool with the same input.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Allowed {
     known: HashSet<(String, String)>,
 }
@@ -159,9 +162,60 @@ impl Allowed {
         self.known.extend(key(permission));
     }
 
+    /// Adds what was allowed elsewhere.
+    fn add(&mut self, other: Self) {
+        self.known.extend(other.known);
+    }
+
     /// Returns whether it was allowed before.
     pub(crate) fn covers(&self, permission: &Permission) -> bool {
         key(permission).is_some_and(|key| self.known.contains(&key))
+    }
+}
+
+/// How many sessions are remembered in which something was allowed.
+const MAX_SESSIONS: usize = 1024;
+
+/// What was allowed, by agent and session: a session outlives the process that
+/// has it open. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Allowances {
+    sessions: Arc<Mutex<VecDeque<Permitted>>>,
+}
+
+#[derive(Debug)]
+struct Permitted {
+    agent: &'static str,
+    id: String,
+    allowed: Allowed,
+}
+
+impl Allowances {
+    /// Returns what was allowed in a session.
+    pub(crate) fn of(&self, agent: &str, id: &str) -> Allowed {
+        let sessions = self.lock();
+        let found = sessions.iter().find(|one| one.agent == agent && one.id == id);
+        found.map(|one| one.allowed.clone()).unwrap_or_default()
+    }
+
+    /// Adds what was allowed in a session; of too many the oldest is forgotten,
+    /// and asked for again.
+    pub(crate) fn add(&self, agent: &'static str, id: &str, allowed: Allowed) {
+        if allowed.known.is_empty() {
+            return;
+        }
+        let mut sessions = self.lock();
+        match sessions.iter_mut().find(|one| one.agent == agent && one.id == id) {
+            Some(known) => known.allowed.add(allowed),
+            None => sessions.push_back(Permitted { agent, id: id.to_owned(), allowed }),
+        }
+        if sessions.len() > MAX_SESSIONS {
+            sessions.pop_front();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Permitted>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -213,6 +267,23 @@ mod tests {
             allowed.remember(&asked);
             assert!(!allowed.covers(&asked));
         }
+    }
+
+    #[test]
+    fn what_was_allowed_is_known_by_its_session_and_the_oldest_is_forgotten() {
+        let allowances = Allowances::default();
+        let touch = asks(PermissionKind::Command, "Bash", Some(json!({"command": "touch a"})));
+        let mut allowed = Allowed::default();
+        allowed.remember(&touch);
+        allowances.add("claude", "one", allowed.clone());
+        assert!(allowances.of("claude", "one").covers(&touch));
+        assert!(!allowances.of("claude", "two").covers(&touch));
+        assert!(!allowances.of("codex", "one").covers(&touch));
+        for number in 0..MAX_SESSIONS {
+            allowances.add("codex", &number.to_string(), allowed.clone());
+        }
+        assert!(!allowances.of("claude", "one").covers(&touch));
+        assert!(allowances.of("codex", "0").covers(&touch));
     }
 
     #[test]

@@ -162,6 +162,7 @@ impl Seed {
             dialect,
             run_dir,
             memos: host.memos(),
+            allowances: host.allowances().clone(),
             commands: orders,
             stop: stop.clone(),
             news,

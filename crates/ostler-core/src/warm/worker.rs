@@ -37,7 +37,7 @@ use crate::{
     failure::Failure,
     lock::SessionLock,
     memo::MemoStore,
-    permission::{Allowed, DecidedBy, Decision},
+    permission::{Allowances, Allowed, DecidedBy, Decision},
     proc::{Proc, ProcEvent},
     request::{Open, Options},
     run_dir::RunDir,
@@ -85,6 +85,7 @@ pub(crate) struct Parts {
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) run_dir: RunDir,
     pub(crate) memos: MemoStore,
+    pub(crate) allowances: Allowances,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) stop: CancellationToken,
     pub(crate) news: mpsc::UnboundedSender<News>,
@@ -313,14 +314,19 @@ impl Worker {
         let Some(entry) = self.sessions.get_mut(&session) else { return };
         if entry.id.as_deref() != Some(id) {
             let known = entry.id.as_ref().or(entry.asked.as_ref());
-            if known.is_none_or(|known| known != id) {
+            let is_other = known.is_none_or(|known| known != id);
+            if is_other {
                 let path = self.parts.memos.path(self.parts.agent, id, "lock");
                 // Without the lock the turn still runs; only a second user would
                 // not be told to wait.
                 entry.lock = SessionLock::try_take(&path).ok().flatten();
-                // What was allowed for one session is not for another.
-                entry.allowed = Allowed::default();
             }
+            // What was allowed for one session is not for another.
+            let mine = mem::take(&mut entry.allowed);
+            if entry.id.is_none() {
+                self.parts.allowances.add(self.parts.agent, id, mine);
+            }
+            entry.allowed = self.parts.allowances.of(self.parts.agent, id);
             entry.id = Some(id.to_owned());
             let member = self.parts.member;
             self.tell(News::Opened { member, session, id: id.to_owned() });

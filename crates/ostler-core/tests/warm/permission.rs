@@ -80,6 +80,23 @@ async fn always_is_remembered_for_the_session_and_the_same_input_only() {
 }
 
 #[tokio::test]
+async fn always_outlives_the_process_that_had_the_session_open() {
+    for spec in [&PARROT, &FLOCK] {
+        let place = Place::new();
+        let mut turn = place.start(spec, place.request("ask make test")).await;
+        let (request, _) = asked(&mut turn).await;
+        turn.answer(&request, Answer::new(Decision::AllowAlways)).await.unwrap();
+        let known = memo(&ended(turn).await);
+        assert_eq!(failure(&place.go_on(spec, &known, "die").await), FailureKind::Crashed);
+        let turn = place.start(spec, place.request("ask make test").resume(known)).await;
+        let (events, report) = rest(turn).await;
+        assert_eq!(resolutions(&events), [("r1", Decision::Allow, DecidedBy::Session)]);
+        assert_eq!(text(&report), "yes");
+        place.close().await;
+    }
+}
+
+#[tokio::test]
 async fn what_nobody_answers_is_denied_and_silence_does_not_count_meanwhile() {
     let place = Place::new();
     let mut request = place.request("ask rm x");

@@ -140,6 +140,10 @@ impl Worker {
                     (answer.decision, self.sessions.get_mut(&session))
                 {
                     session.allowed.remember(&permission);
+                    if let Some(id) = &session.id {
+                        let (agent, allowed) = (self.parts.agent, session.allowed.clone());
+                        self.parts.allowances.add(agent, id, allowed);
+                    }
                 }
                 self.rule(key, &request, &answer.ruling());
                 Ok(())

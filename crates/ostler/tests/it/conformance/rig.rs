@@ -2,6 +2,9 @@
 
 use std::{path::PathBuf, process::Command};
 
+use ostler_core::{
+    CliAgent, Host, HostConfig, PoolLimits, TurnRequest, agent, event::Mode, request::Permissions,
+};
 use ostler_sim::model;
 
 use super::{Facts, chat::Chat};
@@ -110,6 +113,39 @@ impl Rig {
         let mut command = self.command(args);
         command.args(["--output", "stream-json", "--", prompt]);
         Running::start(command)
+    }
+
+    /// Returns the same agent as a library, in a host with these limits, and the
+    /// request for a turn in a kept process.
+    pub(crate) fn library(&self, pool: PoolLimits) -> (CliAgent, Host, TurnRequest) {
+        let clis = PathBuf::from(std::env::var_os("OSTLER_TEST_CLIS").unwrap());
+        let path = format!("{}:/usr/bin:/bin", clis.join("node_modules/.bin").display());
+        let environment = [
+            ("PATH", path.into()),
+            ("HOME", self.place.path("home").into_os_string()),
+            ("TMPDIR", self.place.path("tmp").into_os_string()),
+            ("OSTLER_DATA_DIR", self.place.path("data").into_os_string()),
+        ];
+        let environment = environment.into_iter().map(|(name, value)| (name.into(), value));
+        let config = HostConfig::from_environment(environment.collect());
+        let host = Host::new(HostConfig { pool, ..config });
+        let spec = agent::find(self.facts.agent).unwrap();
+        let program = clis.join(self.facts.program);
+        let agent = CliAgent::new(spec, host.clone()).with_program(program);
+        let mut request = TurnRequest::new("hello", self.place.work());
+        request.mode = Mode::Warm;
+        let options = &mut request.options;
+        let home = host.isolated_home(spec.name);
+        let settings = model::settings(spec.name, &self.url).unwrap().with_key(&self.key);
+        settings.write_files(&home).unwrap();
+        options.home = Some(home);
+        options.permissions = Permissions::Bypass;
+        options.model = settings.model.map(str::to_owned);
+        options.extra_args = settings.arguments;
+        let named = settings.environment.into_iter();
+        options.env = named.map(|(name, value)| (name.to_owned(), Some(value))).collect();
+        options.env.push(("IS_SANDBOX".to_owned(), Some("1".to_owned())));
+        (agent, host, request)
     }
 
     /// Starts a conversation.

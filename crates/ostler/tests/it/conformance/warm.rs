@@ -4,6 +4,7 @@
 mod ask;
 mod cancel;
 mod errors;
+mod host;
 mod prompts;
 mod turns;
 
