@@ -182,7 +182,7 @@ impl Dialect for Parrot {
             Input::Line { from: Stream::Stdout, bytes, .. } => {
                 self.line(&String::from_utf8_lossy(bytes), out);
             }
-            Input::Line { .. } | Input::Timer(_) => {}
+            Input::Line { .. } | Input::Timer(_) | Input::Heard(_) => {}
             Input::Cancel { turn } => out.push(write(format!("cancel {}", turn.0))),
             Input::Exited(_) => {
                 for turn in std::mem::take(&mut self.turns).into_keys() {

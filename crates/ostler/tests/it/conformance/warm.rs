@@ -16,6 +16,9 @@ macro_rules! for_every_warm_agent {
         mod codex {
             $(#[test] fn $test() { super::$test(&crate::conformance::CODEX); })*
         }
+        mod opencode {
+            $(#[test] fn $test() { super::$test(&crate::conformance::OPENCODE); })*
+        }
         mod pi {
             $(#[test] fn $test() { super::$test(&crate::conformance::PI); })*
         }
