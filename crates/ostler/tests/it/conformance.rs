@@ -51,6 +51,9 @@ pub(crate) struct Facts {
     pub(crate) tells_retries: bool,
     /// What one call of the simulated model costs.
     pub(crate) usage: Charge,
+    /// Whether a kept one makes its history shorter when a prompt is too long for the
+    /// model, and tries again.
+    pub(crate) shortens_history: bool,
 }
 
 /// What becomes of an answer that is cut at its length limit.
@@ -92,6 +95,7 @@ pub(crate) static CLAUDE: Facts = Facts {
     other_model: "claude-sonnet-4-5",
     arrives: as_typed,
     tells_retries: true,
+    shortens_history: false,
     usage: ANTHROPIC_USAGE.with_cache_apart(),
 };
 
@@ -115,6 +119,7 @@ pub(crate) static CODEX: Facts = Facts {
     arrives: as_typed,
     // It retries a request silently and tells only of broken streams.
     tells_retries: false,
+    shortens_history: false,
     usage: RESPONSES_USAGE.with_cache_within(),
 };
 
@@ -139,6 +144,7 @@ pub(crate) static GEMINI: Facts = Facts {
     other_model: "gemini-2.5-pro",
     arrives: escaped_for_gemini,
     tells_retries: true,
+    shortens_history: false,
     usage: Charge {
         output: GEMINI_USAGE.output + GEMINI_USAGE.reasoning,
         ..GEMINI_USAGE.with_cache_within()
@@ -163,6 +169,7 @@ pub(crate) static OPENCODE: Facts = Facts {
     other_model: "ostler_sim/sim-1",
     arrives: as_typed,
     tells_retries: true,
+    shortens_history: true,
     usage: CHAT_USAGE.with_cache_within(),
 };
 
@@ -184,6 +191,7 @@ pub(crate) static PI: Facts = Facts {
     other_model: "ostler_sim/other",
     arrives: as_typed,
     tells_retries: true,
+    shortens_history: false,
     usage: CHAT_USAGE.with_cache_within(),
 };
 

@@ -322,15 +322,16 @@ impl Server {
                 let text = format!("not taken into account, because {}: {text}", failure.message);
                 live.tell(None, EventBody::Status(Status::Warning { text }), out);
             }
+            (Err(failure), None) if failure.kind == FailureKind::Unavailable => {
+                // It may have heard it all the same, or may be about to end: that
+                // would be the better reason.
+                let reason = fault::stop_reason(&failure);
+                live.failure = Some((failure, reason));
+                self.stop(key, out);
+            }
             (Err(failure), None) => {
-                // It may have heard it all the same.
-                let is_unclear = failure.kind == FailureKind::Unavailable;
-                let at = self.sessions.get(&key.0).and_then(Session::at);
-                if let Some((id, directory)) = at.filter(|_| is_unclear) {
-                    self.client.abort(Purpose::Nothing, (&id, &directory), out);
-                }
-                let end = self.live(key, turn).map(|live| live.failed(failure));
-                self.conclude_with(key, end, out);
+                let end = live.failed(failure);
+                self.conclude_with(key, Some(end), out);
             }
         }
     }
