@@ -284,7 +284,6 @@ impl Server {
         }
         let body = held.body(&held.prompt, session.model.as_deref());
         let mut turn = LiveTurn::new(held);
-        turn.n_sent = 1;
         let turn_key = turn.key;
         let steers = std::mem::take(&mut turn.held.steers);
         session.turn = Some(turn);
@@ -312,7 +311,9 @@ impl Server {
         out: &mut Vec<Action>,
     ) {
         let Some(live) = self.live(key, turn) else { return };
-        live.n_sent = live.n_sent.saturating_sub(1);
+        if steer.is_some() {
+            live.n_steers = live.n_steers.saturating_sub(1);
+        }
         match (reply, steer) {
             (Ok(_), Some(text)) => {
                 live.tell(None, EventBody::Status(Status::Steered { text }), out)
@@ -346,7 +347,7 @@ impl Server {
                 if live.stop != Stop::No || live.is_silent {
                     return;
                 }
-                live.n_sent += 1;
+                live.n_steers += 1;
                 let body = live.held.body(text, session.model.as_deref());
                 let purpose = Purpose::Prompt(SessionKey(*key), turn, Some(text.to_owned()));
                 self.client.prompt(purpose, (&id, &directory), body, out);

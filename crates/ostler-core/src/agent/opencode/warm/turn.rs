@@ -39,8 +39,8 @@ pub(super) struct LiveTurn {
     pub(super) is_silent: bool,
     /// The server has begun to work on it.
     pub(super) was_busy: bool,
-    /// Prompts that the server was sent and has not confirmed.
-    pub(super) n_sent: u32,
+    /// Further texts that the server was sent and has not confirmed.
+    pub(super) n_steers: u32,
     /// Counts the reasons to wait for its end; an old one says nothing.
     pub(super) settling: u32,
     /// Why we ended it ourselves.
@@ -120,7 +120,7 @@ impl LiveTurn {
             stop: Stop::No,
             is_silent: false,
             was_busy: false,
-            n_sent: 0,
+            n_steers: 0,
             settling: 0,
             failure: None,
             allowed: BTreeSet::new(),
@@ -156,7 +156,7 @@ impl LiveTurn {
 
     /// Returns whether the last message answers the last prompt and is complete.
     pub(super) fn is_over(&self) -> bool {
-        self.n_sent == 0
+        self.n_steers == 0
             && self.messages.last().is_some_and(|last| {
                 last.is_complete && self.users.last().is_none_or(|user| *user == last.parent)
             })

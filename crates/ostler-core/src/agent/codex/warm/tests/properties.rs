@@ -206,7 +206,12 @@ impl World {
                 Action::Emit { turn, .. } => {
                     assert!(!self.ended.contains_key(&turn.0), "an event after the end");
                 }
-                Action::Write(_) | Action::Ready | Action::Opened { .. } | Action::Stop => {}
+                Action::Write(_)
+                | Action::Call { .. }
+                | Action::Listen(_)
+                | Action::Ready
+                | Action::Opened { .. }
+                | Action::Stop => {}
             }
         }
     }
