@@ -216,13 +216,15 @@ fn read(
         (200..=299, Some(value)) => return Ok(value),
         (_, Some(value)) if value.get("name").is_some() => {
             let failure = fault::of_error(&value, cause);
-            let kind = match failure.kind {
-                FailureKind::Crashed => FailureKind::of_http_status(status),
-                kind => Some(kind),
+            let by_status = FailureKind::of_http_status(status).unwrap_or(failure.kind);
+            let kind = if status == 404 {
+                FailureKind::SessionLost
+            } else if failure.kind == FailureKind::Crashed {
+                by_status
+            } else {
+                failure.kind
             };
             let message = format!("{name} of opencode's server: {status} {}", failure.message);
-            let kind =
-                if status == 404 { FailureKind::SessionLost } else { kind.unwrap_or(failure.kind) };
             return Err(Failure { kind, message, ..failure });
         }
         _ => {}

@@ -6,7 +6,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::agent::{field::remove_text, opencode::message::take_object};
+use crate::agent::{
+    field::{fields_of, remove_text},
+    opencode::message::take_object,
+};
 
 /// What an event says.
 #[derive(Debug)]
@@ -151,8 +154,5 @@ fn what(kind: &str, mut fields: Map<String, Value>) -> Option<What> {
 }
 
 fn object(fields: &mut Map<String, Value>, name: &str) -> Option<Map<String, Value>> {
-    match fields.remove(name)? {
-        Value::Object(object) => Some(object),
-        _ => None,
-    }
+    fields_of(fields.remove(name)?)
 }

@@ -15,7 +15,7 @@ use super::{
     turn::{Follows, LiveTurn},
 };
 use crate::{
-    agent::{Action, SessionKey},
+    agent::{Action, SessionKey, field::fields_of},
     failure::{Failure, FailureKind},
 };
 
@@ -158,10 +158,7 @@ impl Server {
         };
         let requests: Vec<Map<String, Value>> = requests
             .into_iter()
-            .filter_map(|request| match request {
-                Value::Object(fields) => Some(fields),
-                _ => None,
-            })
+            .filter_map(fields_of)
             .filter(|request| self.find(&text(request, "sessionID")) == Some(key))
             .collect();
         let ids: Vec<String> = requests.iter().map(|request| text(request, "id")).collect();
@@ -201,10 +198,7 @@ impl Record {
             Some(Value::Array(parts)) => parts,
             _ => Vec::new(),
         };
-        let parts = parts.into_iter().filter_map(|part| match part {
-            Value::Object(part) => Some(part),
-            _ => None,
-        });
+        let parts = parts.into_iter().filter_map(fields_of);
         let text = |name: &str| info.get(name).and_then(Value::as_str);
         Some(Self {
             id: text("id")?.to_owned(),

@@ -220,7 +220,14 @@ impl World {
                     self.lost = self.turn;
                 }
                 Action::EndTurn { turn, .. } => self.asked.retain(|(one, _)| one != turn),
-                _ => {}
+                Action::Stop
+                | Action::Write(_)
+                | Action::Call { .. }
+                | Action::Listen(_)
+                | Action::Ready
+                | Action::Unasked { .. }
+                | Action::Opened { .. }
+                | Action::Emit { .. } => {}
             }
         }
     }
@@ -263,7 +270,16 @@ proptest! {
                 Action::Emit { turn, .. } | Action::Ask { turn, .. } => {
                     prop_assert!(!ended.contains(turn), "{turn:?} went on after its end");
                 }
-                _ => {}
+                Action::Stop
+                | Action::Write(_)
+                | Action::Call { .. }
+                | Action::Listen(_)
+                | Action::Ready
+                | Action::OpenFailed { .. }
+                | Action::Unasked { .. }
+                | Action::Withdraw { .. }
+                | Action::Arm { .. }
+                | Action::Opened { .. } => {}
             }
         }
     }

@@ -125,9 +125,9 @@ fn tools_that_are_read_are_told_once() {
     talk.reply("/message?", 200, &over(json!([part(state.clone())])));
     talk.tell("message.part.updated", json!({ "part": part(state) }));
     let count = |wanted: fn(&EventBody) -> bool| {
-        let events = talk.actions.iter().filter_map(|action| match action {
-            Action::Emit { event, .. } => Some(event),
-            _ => None,
+        let events = talk.actions.iter().filter_map(|action| {
+            let Action::Emit { event, .. } = action else { return None };
+            Some(event)
         });
         events.filter(|event| wanted(event)).count()
     };
