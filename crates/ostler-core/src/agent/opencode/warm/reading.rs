@@ -163,7 +163,16 @@ impl Server {
     /// The session does not work. After an error or an abort that is told twice,
     /// and before the last message is complete; the end of a turn is only what
     /// comes after that.
-    pub(super) fn idle(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+    fn idle(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        self.ends_if_over(key, out);
+        if self.turn_of(key).is_some_and(|live| live.was_busy && !live.may_end()) {
+            // It worked and left nothing, not even an error.
+            self.look(key, out);
+        }
+    }
+
+    /// Ends an idle session's turn, now or after a moment, if it is over.
+    pub(super) fn ends_if_over(&mut self, key: SessionKey, out: &mut Vec<Action>) {
         let Some(live) = self.turn_of(key) else { return };
         if live.is_over() {
             self.conclude(key, out);

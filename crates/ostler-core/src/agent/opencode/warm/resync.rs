@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{
     client::Purpose,
+    event::What,
     server::{Alarm, Server},
     turn::{Follows, LiveTurn},
 };
@@ -87,7 +88,12 @@ impl Server {
         let directory = session.directory.clone();
         self.follow(key, follows, out);
         for what in meanwhile {
-            self.happened(now, key, what, out);
+            if matches!(what, What::Idle) {
+                // Whether it still is, is asked below.
+                self.ends_if_over(key, out);
+            } else {
+                self.happened(now, key, what, out);
+            }
         }
         if self.live(key, turn).is_some() {
             self.client.read(Purpose::Status(key), "/session/status", &directory, out);

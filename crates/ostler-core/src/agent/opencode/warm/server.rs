@@ -216,10 +216,14 @@ impl Server {
             Purpose::Create(session) | Purpose::Find(session) => self.opened(session, reply, out),
             Purpose::Prompt(session, turn, steer) => self.sent(session, turn, steer, reply, out),
             Purpose::Abort(session, turn) => {
+                if let Some(session) = self.sessions.get_mut(&session.0) {
+                    session.n_aborts = session.n_aborts.saturating_sub(1);
+                }
                 // The stream tells the end, unless the turn never came to be.
                 if self.live(session, turn).is_some() && reply.is_err() {
                     self.look(session, out);
                 }
+                self.advance(session, out);
             }
             Purpose::Answer(session) => {
                 // Whether it was heard shows in what is asked then. That nobody
@@ -272,7 +276,7 @@ impl Server {
             return self.client.create(key, &session.directory, &title, out);
         }
         let Some((id, directory)) = session.at() else { return };
-        if session.state != State::Open || session.turn.is_some() {
+        if session.state != State::Open || session.turn.is_some() || session.n_aborts > 0 {
             return;
         }
         let Some(held) = session.held.take() else { return };
@@ -389,6 +393,7 @@ impl Server {
         let Some((id, directory)) = session.at() else { return };
         let Some(live) = &mut session.turn else { return };
         let turn = live.key;
+        session.n_aborts += 1;
         if std::mem::replace(&mut live.stop, Stop::Sent) == Stop::No {
             self.arm(Alarm::Stop(key, turn), STOP_LIMIT, out);
         }

@@ -35,6 +35,9 @@ pub(super) struct Session {
     pub(super) warning: Option<String>,
     /// What happened while the messages are read again.
     pub(super) meanwhile: Option<Vec<What>>,
+    /// Aborts that the server has not answered. One that it hears late would end
+    /// the next turn.
+    pub(super) n_aborts: u32,
     /// How often nothing was found where a turn should be.
     pub(super) n_missed: u32,
 }
@@ -78,6 +81,7 @@ impl Session {
             model: None,
             warning: None,
             meanwhile: None,
+            n_aborts: 0,
             n_missed: 0,
         }
     }
