@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::stdout_line;
+use super::{at_second, stdout_line};
 use crate::{
     agent::{Action, Dialect, Exit, Input, Order, TimerKey},
     event::Stream,
@@ -29,8 +29,17 @@ impl<P> Talk<P> {
 
     /// Gives an input; returns what followed from it.
     pub(crate) fn step(&mut self, input: Input<'_>) -> Vec<Action> {
+        self.step_at(Timestamp::UNIX_EPOCH, input)
+    }
+
+    /// Gives an input at some second.
+    pub(crate) fn step_at_second(&mut self, second: i64, input: Input<'_>) -> Vec<Action> {
+        self.step_at(at_second(second), input)
+    }
+
+    fn step_at(&mut self, now: Timestamp, input: Input<'_>) -> Vec<Action> {
         let mut out = Vec::new();
-        self.dialect.step(Timestamp::UNIX_EPOCH, input, &mut out);
+        self.dialect.step(now, input, &mut out);
         self.actions.extend(out.iter().cloned());
         out
     }
