@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    agent::{AgentName, AgentSpec, Caps, CommandLine, LaunchError},
+    agent::{AgentName, AgentRef, Caps, CommandLine, LaunchError},
     binary::{self, BinaryError},
     event::{Mode, TurnId},
     failure::chain,
@@ -72,8 +72,7 @@ impl fmt::Debug for Plan {
 /// An agent that is a program on this machine.
 #[derive(Clone, Debug)]
 pub struct CliAgent {
-    spec: &'static AgentSpec,
-    name: AgentName,
+    spec: AgentRef,
     host: Host,
     program: Option<PathBuf>,
     unasked: Option<mpsc::Sender<Turn>>,
@@ -82,8 +81,8 @@ pub struct CliAgent {
 impl CliAgent {
     /// Makes an agent that is found in PATH.
     #[must_use]
-    pub fn new(spec: &'static AgentSpec, host: Host) -> Self {
-        Self { spec, name: AgentName::new(spec.name), host, program: None, unasked: None }
+    pub fn new(spec: impl Into<AgentRef>, host: Host) -> Self {
+        Self { spec: spec.into(), host, program: None, unasked: None }
     }
 
     /// Uses this program instead.
@@ -104,13 +103,13 @@ impl CliAgent {
 
     /// Returns the facts about the agent.
     #[must_use]
-    pub fn spec(&self) -> &'static AgentSpec {
-        self.spec
+    pub fn spec(&self) -> &AgentRef {
+        &self.spec
     }
 
     /// Cancels what runs in a session; returns how many turns that were.
     pub fn cancel_session(&self, session_id: &str) -> usize {
-        self.host.running().cancel(self.spec.name, session_id)
+        self.host.running().cancel(&self.spec.name, session_id)
     }
 
     /// Finds the agent's program.
@@ -119,7 +118,7 @@ impl CliAgent {
     /// When there is none that can be run.
     pub fn find(&self) -> Result<PathBuf, BinaryError> {
         let path = self.host.environment().get(OsStr::new("PATH"));
-        binary::find(self.spec, self.program.as_deref(), path.map(OsString::as_os_str))
+        binary::find(&self.spec, self.program.as_deref(), path.map(OsString::as_os_str))
     }
 
     /// Says what a request would run, without running it.
@@ -147,11 +146,11 @@ impl CliAgent {
         self.check_length(&request.prompt)?;
         if let Open::Resume(memo) = &request.open {
             (self.spec.check_session)(&memo.id)?;
-            if memo.agent != self.spec.name {
+            if self.spec.name != *memo.agent {
                 return Err(StartError::Request(RequestError::ForeignSession {
                     id: memo.id.clone(),
                     owner: memo.agent.clone(),
-                    agent: self.spec.name.to_owned(),
+                    agent: self.spec.name.to_string(),
                 }));
             }
             if request.options.home.is_none() {
@@ -169,13 +168,13 @@ impl CliAgent {
         let named = request.options.template.as_ref().and_then(|template| template.command.first());
         let program = match named {
             // Another program does not need the agent's own to be there.
-            Some(word) if !template::is_agent(self.spec.program, word) => PathBuf::from(word),
+            Some(word) if !template::is_agent(&self.spec.program, word) => PathBuf::from(word),
             Some(_) | None => self.find()?,
         };
         let version = version::cached(self.host.data_dir(), &program);
         let warnings = self.fall_back(&mut request);
         Ok(Prepared {
-            spec: self.spec,
+            spec: self.spec.clone(),
             host: self.host.clone(),
             program,
             version,
@@ -215,13 +214,13 @@ impl CliAgent {
         if length <= limit {
             return Ok(());
         }
-        Err(RequestError::PromptTooLong { length, limit, agent: self.spec.name.to_owned() })
+        Err(RequestError::PromptTooLong { length, limit, agent: self.spec.name.to_string() })
     }
 }
 
 impl Agent for CliAgent {
     fn name(&self) -> &AgentName {
-        &self.name
+        &self.spec.name
     }
 
     fn caps(&self) -> &Caps {
@@ -233,7 +232,7 @@ impl Agent for CliAgent {
             let program = self.find()?;
             version::read(&self.host, program.clone()).await.map_err(|error| {
                 let why = format!("cannot be executed: {}", chain(&error));
-                BinaryError::NotRunnable { agent: self.spec.name, path: program, why }
+                BinaryError::NotRunnable { agent: self.spec.name.clone(), path: program, why }
             })
         })
     }
@@ -261,7 +260,7 @@ impl Agent for CliAgent {
             let (control, says) = Control::under(self.host.shutdown_token());
             let (sender, events) = mpsc::channel(EVENTS_AHEAD);
             let outbox = Outbox::new(id.clone(), sender);
-            self.host.running().add(&id, self.spec.name, ready.request.open.memo(), &control);
+            self.host.running().add(&id, &self.spec.name, ready.request.open.memo(), &control);
             let turn = InFlight {
                 id: id.clone(),
                 started: Instant::now(),

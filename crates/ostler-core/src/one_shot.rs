@@ -63,7 +63,7 @@ impl Prepared {
         }
         let drive = Drive {
             proc,
-            dialect: sniff::dialect(self.spec, &launch),
+            dialect: sniff::dialect(&launch),
             stop_plan: self.spec.stop,
             outbox: &mut turn.outbox,
             control: &turn.control,

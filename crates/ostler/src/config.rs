@@ -3,7 +3,7 @@
 use std::{ffi::OsStr, fmt, path::PathBuf, time::Duration};
 
 use ostler_core::{
-    agent::{self, AgentSpec, NameError},
+    agent::{self, AgentRef, NameError},
     environment::Variables,
     request::Permissions,
 };
@@ -33,7 +33,7 @@ pub(crate) struct Settings {
     /// The outer environment.
     pub(crate) environment: Variables,
     /// `AGENT_BACKEND`, or Claude.
-    pub(crate) agent: &'static AgentSpec,
+    pub(crate) agent: AgentRef,
     /// `BACKEND_CLI_PATH`, for that agent.
     pub(crate) program: Option<PathBuf>,
     /// `BACKEND_MODEL`, for that agent.
@@ -99,7 +99,7 @@ impl Settings {
             })
             .filter(|tools| !tools.is_empty());
         Ok(Self {
-            agent: agent::resolve_backend(raw("AGENT_BACKEND")?)?,
+            agent: agent::resolve_backend(raw("AGENT_BACKEND")?)?.into(),
             program: text("BACKEND_CLI_PATH")?.map(PathBuf::from),
             model: text("BACKEND_MODEL")?.map(str::to_owned),
             max_turns,

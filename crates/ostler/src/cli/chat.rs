@@ -81,7 +81,7 @@ pub(crate) async fn run(args: ChatArgs, settings: Settings, ui: &mut Ui) -> Exit
         ui.notice(&format!("ostler: warning: {warning}"));
     }
     if let Some((exit, failure)) = unusable(&begun.agent, &begun.request) {
-        Renderer::new(output, ui).not_started(begun.agent.spec().name, &failure);
+        Renderer::new(output, ui).not_started(&begun.agent.spec().name, &failure);
         return exit;
     }
     let (source, signals) =

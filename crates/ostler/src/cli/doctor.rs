@@ -117,7 +117,8 @@ async fn rehearse(
         let Ok(health) = &look.found else {
             continue;
         };
-        let agent = CliAgent::new(look.spec(), stage.host.clone()).with_program(&health.path);
+        let agent =
+            CliAgent::new(look.spec().clone(), stage.host.clone()).with_program(&health.path);
         let keep = host.data_dir().join("doctor");
         let live = Live { agent: &agent, stage: &stage, timeout: args.timeout, keep };
         report.add(live.check().await)?;
@@ -181,7 +182,7 @@ struct Whole<'a> {
 
 /// Returns a finding as people read it. One fix for several findings stands below the last.
 fn line(finding: &Finding, next: Option<&Finding>) -> String {
-    let about = finding.agent.unwrap_or("ostler");
+    let about = finding.agent.as_deref().unwrap_or("ostler");
     let mut text = format!("{} {about:<9} {}", finding.level.sign(), finding.message);
     let is_repeated = next.is_some_and(|next| next.fix == finding.fix);
     if let Some(fix) = finding.fix.as_ref().filter(|_| !is_repeated) {

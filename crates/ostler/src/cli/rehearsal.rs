@@ -50,7 +50,7 @@ impl Stage {
     pub(crate) fn request(&self, spec: &AgentSpec, prompt: &str) -> TurnRequest {
         let mut request = TurnRequest::new(prompt, self.folder().join("project"));
         request.timeout = Duration::from_secs(120);
-        request.options.home = Some(self.host.isolated_home(spec.name));
+        request.options.home = Some(self.host.isolated_home(&spec.name));
         request
     }
 
@@ -61,10 +61,10 @@ impl Stage {
         spec: &AgentSpec,
         prompt: &str,
     ) -> io::Result<Option<TurnRequest>> {
-        let Some(settings) = model::settings(spec.name, &self.sim.base_url()) else {
+        let Some(settings) = model::settings(&spec.name, &self.sim.base_url()) else {
             return Ok(None);
         };
-        settings.write_files(&self.host.isolated_home(spec.name))?;
+        settings.write_files(&self.host.isolated_home(&spec.name))?;
         let mut request = self.request(spec, prompt);
         let set = settings.environment.into_iter();
         request.options.env = set.map(|(name, value)| (name.to_owned(), Some(value))).collect();
@@ -84,7 +84,7 @@ impl Stage {
 /// the agents' own variables, and the proxies, behind which loopback is elsewhere.
 fn without_accounts(environment: &Variables) -> Variables {
     let leads_away = |name: &str| {
-        AGENTS.iter().any(|spec| spec.env.contains(&name))
+        AGENTS.iter().any(|spec| spec.env.contains(name))
             || name.to_ascii_lowercase().ends_with("_proxy")
     };
     let kept = environment.iter().filter(|(name, _)| !name.to_str().is_some_and(leads_away));
@@ -115,7 +115,7 @@ mod tests {
                 .map(|(name, value)| (name.into(), value.into()))
                 .into();
         environment.extend(
-            AGENTS.iter().flat_map(|spec| spec.env).map(|name| (name.into(), "mine".into())),
+            AGENTS.iter().flat_map(|spec| spec.env.iter()).map(|name| (name.into(), "mine".into())),
         );
         let names: Vec<_> = without_accounts(&environment).into_keys().collect();
         assert_eq!(names, ["HOME", "LANG", "PATH"]);

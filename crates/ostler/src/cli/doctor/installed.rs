@@ -34,11 +34,11 @@ pub(crate) async fn check(look: &Look, host: &Host, is_chosen: bool) -> Vec<Find
         Finding::ok(Area::Binary, format!("{} can be run", health.path.display())),
         version_of(spec, health),
     ];
-    if let Some(facts) = facts::of(spec.name) {
+    if let Some(facts) = facts::of(&spec.name) {
         findings.extend(node(spec, facts, &health.path, host).await);
         findings.push(login(spec, facts, host.environment()));
     }
-    findings.into_iter().map(|finding| finding.about(spec.name)).collect()
+    findings.into_iter().map(|finding| finding.about(&spec.name)).collect()
 }
 
 fn not_found(spec: &AgentSpec, error: &BinaryError, is_chosen: bool) -> Finding {
@@ -53,7 +53,7 @@ fn not_found(spec: &AgentSpec, error: &BinaryError, is_chosen: bool) -> Finding 
         BinaryError::Missing { path, .. } => format!("{} does not exist", path.display()),
         BinaryError::NotRunnable { path, why, .. } => format!("{} {why}", path.display()),
     };
-    Finding::new(level, Area::Binary, message).about(spec.name).fix(fix)
+    Finding::new(level, Area::Binary, message).about(&spec.name).fix(fix)
 }
 
 fn version_of(spec: &AgentSpec, health: &Health) -> Finding {
@@ -210,7 +210,7 @@ mod tests {
     fn a_login_is_seen_by_name_and_never_shown() {
         let home = tempfile::tempdir().unwrap();
         for spec in AGENTS {
-            let facts = facts::of(spec.name).unwrap();
+            let facts = facts::of(&spec.name).unwrap();
             let mut environment = Variables::new();
             environment.insert("HOME".into(), home.path().into());
             assert_eq!(login(spec, facts, &environment).level, Level::Warning, "{}", spec.name);

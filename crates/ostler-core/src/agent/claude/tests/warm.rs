@@ -27,6 +27,7 @@ const NEW_ID: &str = "00000000-0000-4000-8000-000000000000";
 
 fn warm_launch<'a>(options: &'a Options, open: &'a Open) -> WarmLaunch<'a> {
     WarmLaunch {
+        spec: &SPEC,
         options,
         open,
         new_id: NEW_ID,

@@ -30,6 +30,7 @@ impl Default for Started<'_> {
 impl Started<'_> {
     fn dialect(&self) -> Box<dyn Dialect> {
         let launch = WarmLaunch {
+            spec: &SPEC,
             options: &self.options,
             open: &self.open,
             new_id: "00000000-0000-0000-0000-000000000000",

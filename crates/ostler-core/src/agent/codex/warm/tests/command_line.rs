@@ -19,6 +19,7 @@ fn line(options: &Options, variables: &[(&str, &str)]) -> CommandLine {
     let variables: Vec<_> =
         variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
     (WARM.launch)(&WarmLaunch {
+        spec: &SPEC,
         options,
         open: &Open::New,
         new_id: "",

@@ -6,7 +6,9 @@ use super::{THREAD, TURN, options};
 use crate::{
     agent::{
         Action, Dialect, Exit, Input, ONLY_SESSION, Order, SessionKey, TimerKey, TurnKey,
-        WarmLaunch, codex::warm::WARM, testing::stdout_line,
+        WarmLaunch,
+        codex::{SPEC, warm::WARM},
+        testing::stdout_line,
     },
     event::Stream,
     permission::Ruling,
@@ -31,6 +33,7 @@ impl Talk {
         let variables: Vec<_> =
             variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let launch = WarmLaunch {
+            spec: &SPEC,
             options: &options,
             open: &Open::New,
             new_id: "",

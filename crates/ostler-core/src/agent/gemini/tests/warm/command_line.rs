@@ -9,6 +9,7 @@ fn line_of(options: &Options, variables: &[(&str, &str)]) -> CommandLine {
     let variables: Vec<(OsString, OsString)> =
         variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let launch = WarmLaunch {
+        spec: &SPEC,
         options,
         open: &Open::New,
         new_id: "",

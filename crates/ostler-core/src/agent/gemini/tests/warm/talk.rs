@@ -22,6 +22,7 @@ impl Talk {
     pub(super) fn new() -> Self {
         let options = options();
         let launch = WarmLaunch {
+            spec: &SPEC,
             options: &options,
             open: &Open::New,
             new_id: "",
