@@ -5,6 +5,7 @@
 //! line, and `dialect`, which makes the state machine that reads the process.
 //! Neither does any I/O. The driver does it for all of them.
 
+pub mod acp;
 pub mod claude;
 pub mod codex;
 mod command_line;
@@ -22,6 +23,7 @@ pub mod pi;
 pub(crate) mod plain;
 #[cfg(test)]
 pub(crate) mod play;
+mod roster;
 pub(crate) mod sniff;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -48,6 +50,7 @@ pub use self::{
         TurnEnd, TurnKey,
     },
     name::{AgentName, NameError, resolve_backend, resolve_provider},
+    roster::Roster,
     warm::{WarmLaunch, WarmSpec},
 };
 use crate::{

@@ -5,20 +5,21 @@
 use std::{
     ffi::{OsStr, OsString},
     fmt, fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use thiserror::Error;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    agent::{AgentName, AgentRef, Caps, CommandLine, LaunchError},
+    agent::{AgentName, AgentRef, Caps, CommandLine, Custom, LaunchError},
     binary::{self, BinaryError},
     event::{Mode, TurnId},
     failure::chain,
     host::Host,
     outbox::Outbox,
     prepared::{InFlight, Prepared, Session},
+    proc::SpawnError,
     registry::{Agent, BoxFuture},
     request::{self, Open, RequestError, TurnRequest},
     template,
@@ -171,7 +172,11 @@ impl CliAgent {
             Some(word) if !template::is_agent(&self.spec.program, word) => PathBuf::from(word),
             Some(_) | None => self.find()?,
         };
-        let version = version::cached(self.host.data_dir(), &program);
+        // What a command of the operator's own would say is not remembered.
+        let version = match &self.spec.custom {
+            Some(_) => None,
+            None => version::cached(self.host.data_dir(), &program),
+        };
         let warnings = self.fall_back(&mut request);
         Ok(Prepared {
             spec: self.spec.clone(),
@@ -198,9 +203,32 @@ impl CliAgent {
     /// Asks for the version beside the turn, for the next one to know. A program
     /// that the operator named may be anything, and is not started twice.
     fn learn_version(&self, ready: &Prepared) {
-        if ready.version.is_none() && self.program.is_none() {
+        if ready.version.is_none() && self.program.is_none() && self.spec.custom.is_none() {
             let (host, program) = (self.host.clone(), ready.program.clone());
             self.host.tasks().spawn(async move { version::read(&host, program).await.ok() });
+        }
+    }
+
+    /// Asks for the version as the operator says; without a command nobody is
+    /// asked, for a program that is not known may do anything.
+    async fn read_version(&self, custom: &Custom, program: PathBuf) -> Result<Health, SpawnError> {
+        let Some((word, args)) = custom.version.as_ref().and_then(|words| words.split_first())
+        else {
+            return Ok(Health { path: program, version: None, warning: None });
+        };
+        let named = Path::new(word);
+        let path = self.host.environment().get(OsStr::new("PATH"));
+        let is_bare = named.components().count() == 1 && !named.is_absolute();
+        let found = if is_bare { binary::search(named, path.map(AsRef::as_ref)) } else { None };
+        let asked = found.unwrap_or_else(|| named.to_owned());
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        match version::read_by(&self.host, program.clone(), &asked, &args).await {
+            // That the version is not known does not keep it from running.
+            Err(error) => {
+                let warning = format!("its version could not be read: {}", chain(&error));
+                Ok(Health { path: program, version: None, warning: Some(warning) })
+            }
+            read => read,
         }
     }
 
@@ -230,7 +258,11 @@ impl Agent for CliAgent {
     fn validate(&self) -> BoxFuture<'_, Result<Health, BinaryError>> {
         Box::pin(async move {
             let program = self.find()?;
-            version::read(&self.host, program.clone()).await.map_err(|error| {
+            let read = match &self.spec.custom {
+                None => version::read(&self.host, program.clone()).await,
+                Some(custom) => self.read_version(custom, program.clone()).await,
+            };
+            read.map_err(|error| {
                 let why = format!("cannot be executed: {}", chain(&error));
                 BinaryError::NotRunnable { agent: self.spec.name.clone(), path: program, why }
             })

@@ -78,10 +78,12 @@ pub enum NameError {
         name: String,
     },
     /// Not one of the names, where the older product's names are also taken.
-    #[error("invalid agent provider {name:?}; valid agents: {}", valid_names())]
+    #[error("invalid agent provider {name:?}; valid agents: {valid}")]
     InvalidProvider {
         /// What was asked for.
         name: String,
+        /// What could have been asked for.
+        valid: String,
     },
 }
 
@@ -94,13 +96,22 @@ pub fn resolve_backend(value: Option<&str>) -> Result<&'static AgentSpec, NameEr
     find(name).ok_or_else(|| NameError::Unknown { name: name.to_owned() })
 }
 
+/// Other names that the older product's users know an agent by.
+pub(super) const ALIASES: &[(&str, &str)] = &[("claudecode", "claude")];
+
 /// Resolves a name where the alias `claudecode` is taken as well.
 ///
 /// # Errors
 /// When it is neither a name nor the alias.
 pub fn resolve_provider(name: &str) -> Result<&'static AgentSpec, NameError> {
-    let canonical = if name == "claudecode" { "claude" } else { name };
-    find(canonical).ok_or_else(|| NameError::InvalidProvider { name: name.to_owned() })
+    find(canonical(name))
+        .ok_or_else(|| NameError::InvalidProvider { name: name.to_owned(), valid: valid_names() })
+}
+
+/// Returns the name that an alias stands for, or the name itself.
+pub(super) fn canonical(name: &str) -> &str {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+    alias.map_or(name, |(_, canonical)| canonical)
 }
 
 fn valid_names() -> String {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    AcpFacts,
+    AcpFacts, Habits, Used,
     call::{Call, Stage},
+    spent::{Spending, Tally},
     update::Update,
 };
 use crate::{
@@ -34,7 +35,10 @@ pub(super) struct LiveTurn {
     pub(super) is_answered: bool,
     /// Whether a line was too long to read.
     pub(super) has_lost_line: bool,
+    /// What it is told to have used.
+    pub(super) spending: Spending,
     facts: &'static AcpFacts,
+    habits: &'static Habits,
     model: Option<String>,
     /// The calls so far.
     calls: BTreeMap<String, Known>,
@@ -45,6 +49,8 @@ pub(super) struct LiveTurn {
     is_thought_over: bool,
     /// The text of the last block.
     answer: Option<String>,
+    /// The last piece of it.
+    last_piece: String,
     n_plans: u32,
 }
 
@@ -59,6 +65,7 @@ struct Known {
 impl LiveTurn {
     pub(super) fn new(
         facts: &'static AcpFacts,
+        habits: &'static Habits,
         key: TurnKey,
         permissions: Permissions,
         model: Option<String>,
@@ -70,7 +77,9 @@ impl LiveTurn {
             failure: None,
             is_answered: false,
             has_lost_line: false,
+            spending: Spending::default(),
             facts,
+            habits,
             model,
             calls: BTreeMap::new(),
             n_blocks: 0,
@@ -78,6 +87,7 @@ impl LiveTurn {
             is_block_over: true,
             is_thought_over: true,
             answer: None,
+            last_piece: String::new(),
             n_plans: 0,
         }
     }
@@ -86,6 +96,9 @@ impl LiveTurn {
     pub(super) fn update(&mut self, update: Update, out: &mut Vec<Action>) -> bool {
         match update {
             Update::Text(text) if (self.facts.is_notice)(&text) => {}
+            Update::Text(text) if self.habits.notices.contains(&text.as_str()) => {
+                self.warn(text, out);
+            }
             Update::Text(text) => self.text(text, out),
             Update::Thought(text) => self.thought(text, out),
             Update::Call(call) => {
@@ -93,7 +106,8 @@ impl LiveTurn {
                 self.finish(&call, out);
             }
             Update::Plan(entries) => self.plan(entries, out),
-            Update::Commands | Update::Quiet => {}
+            Update::Cost(cost) => self.spending.cost_is(cost),
+            Update::Commands | Update::Mode(_) | Update::Quiet => {}
             Update::Unknown => return false,
         }
         true
@@ -115,6 +129,7 @@ impl LiveTurn {
         if answer.len() <= MAX_ANSWER_BYTES {
             answer.push_str(&text);
         }
+        self.last_piece.clone_from(&text);
         let block = format!("b{}", self.n_blocks);
         emit(self.key, EventBody::Output { text, block }, out);
     }
@@ -194,6 +209,7 @@ impl LiveTurn {
     pub(super) fn over(
         &mut self,
         result: Result<Value, RpcError>,
+        tally: &mut Tally,
         out: &mut Vec<Action>,
     ) -> Box<TurnEnd> {
         let told = match (self.failure.take(), result) {
@@ -201,7 +217,10 @@ impl LiveTurn {
             (None, Err(error)) => return self.failed((self.facts.failure)(&error)),
             (None, Ok(told)) => told,
         };
-        let (usage, model) = (self.facts.spent)(&told);
+        let (mut usage, model) = (self.facts.spent)(&told);
+        if usage == Usage::default() {
+            usage = self.spending.settle(&told, tally);
+        }
         if usage != Usage::default() {
             emit(self.key, EventBody::Usage(usage), out);
         }
@@ -216,11 +235,19 @@ impl LiveTurn {
             "" => return self.failed(Failure::unreadable()),
             other => StopReason::Other(other.to_owned()),
         };
+        let is_used = usage.total_tokens.is_some_and(|total| total > 0);
+        let used = if is_used { Used::Some } else { Used::NothingTold };
         let failure = (self.facts.stopped)(word)
             .or_else(|| stopped(word))
-            .or_else(|| self.has_lost_line.then(Failure::unreadable));
+            .or_else(|| self.has_lost_line.then(Failure::unreadable))
+            .or_else(|| (self.habits.told_failure)(&self.last_piece, used));
+        // A model that was asked may say nothing; one that was not is suspicious.
+        if failure.is_none() && !self.is_answered && used == Used::NothingTold {
+            self.warn("the agent ended the turn without a word; its own log may say why", out);
+        }
         let mut end = self.end(failure, reason);
         end.usage = usage;
+        end.totals = tally.totals();
         end
     }
 
