@@ -6,6 +6,7 @@ use std::{
     ffi::{OsStr, OsString},
     fmt, fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use thiserror::Error;
@@ -16,12 +17,14 @@ use crate::{
     binary::{self, BinaryError},
     event::{Mode, TurnId},
     failure::chain,
+    handshake::{self, HandshakeError, Introduction, Start},
     host::Host,
     outbox::Outbox,
     prepared::{InFlight, Prepared, Session},
     proc::SpawnError,
     registry::{Agent, BoxFuture},
     request::{self, Open, RequestError, TurnRequest},
+    run_dir::RunDir,
     template,
     transcript::Transcript,
     turn::{Control, EVENTS_AHEAD, Turn},
@@ -135,6 +138,36 @@ impl CliAgent {
         };
         let environment = ready.environment(&line, &run_dir, "trn_…");
         Ok(Plan { program: ready.program_of(&line), line, environment })
+    }
+
+    /// Starts an agent that speaks ACP, lets it say who it is, and ends it. No
+    /// model is asked, and no session begins.
+    ///
+    /// # Errors
+    /// When it cannot be run, or does not introduce itself in time.
+    pub async fn handshake(
+        &self,
+        request: &TurnRequest,
+        limit: Duration,
+    ) -> Result<Introduction, HandshakeError> {
+        let Some(warm) = self.spec.warm.filter(|_| self.spec.custom.is_some()) else {
+            return Err(HandshakeError::OtherProtocol);
+        };
+        let not_started = |why: String| HandshakeError::NotStarted(why);
+        let ready = self.prepare(request.clone()).map_err(|error| not_started(chain(&error)))?;
+        let run_dir =
+            RunDir::create(self.host.run_root()).map_err(|error| not_started(error.to_string()))?;
+        let line = ready.warm_line(warm, run_dir.path())?;
+        ready.write_files(&line).map_err(not_started)?;
+        let environment = ready.environment(&line, run_dir.path(), "trn_handshake");
+        let start = Start {
+            spec: &self.spec,
+            program: ready.program_of(&line),
+            line,
+            environment,
+            cwd: &ready.request.options.cwd,
+        };
+        handshake::run(start, limit).await
     }
 
     /// Returns a path like that of a run folder, for a line that is only looked at.

@@ -137,7 +137,11 @@ impl std::fmt::Debug for AcpAgent {
     }
 }
 
-fn check_name(name: &str) -> Result<(), CustomError> {
+/// Checks what an agent of somebody's own is to be called.
+///
+/// # Errors
+/// When it is no name, or that of a built-in agent.
+pub fn check_name(name: &str) -> Result<(), CustomError> {
     let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
     if !begins || !name.bytes().all(is_fine) {

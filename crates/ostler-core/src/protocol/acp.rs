@@ -10,6 +10,7 @@
 mod asking;
 mod call;
 mod client;
+mod hello;
 mod session;
 mod settings;
 mod spent;
@@ -22,7 +23,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub(crate) use self::{call::Call, client::dialect};
+pub(crate) use self::{
+    call::Call,
+    client::dialect,
+    hello::{hello, introduction},
+};
 use super::jsonrpc::RpcError;
 use crate::{
     agent::{Action, Exit, TurnKey},

@@ -8,7 +8,7 @@ use std::io;
 use clap::{Args, ValueEnum};
 use ostler_core::{
     CliAgent, Host, HostConfig,
-    agent::{AGENTS, AgentRef, Caps},
+    agent::{AgentRef, Caps},
     binary::BinaryError,
     registry::Agent as _,
     version::Health,
@@ -72,8 +72,8 @@ impl Look {
 /// Looks for every agent, all at once, in the order of the table.
 pub(crate) async fn look(settings: &Settings, host: &Host) -> Vec<Look> {
     let mut tasks = JoinSet::new();
-    for (number, spec) in AGENTS.iter().enumerate() {
-        let agent = agent((*spec).into(), settings, host);
+    for (number, spec) in settings.roster.iter().enumerate() {
+        let agent = agent(spec.clone(), settings, host);
         tasks.spawn(async move {
             let found = agent.validate().await;
             (number, Look { agent, found })
@@ -99,6 +99,8 @@ pub(crate) fn agent(spec: AgentRef, settings: &Settings, host: &Host) -> CliAgen
 struct Row<'a> {
     name: &'a str,
     title: &'a str,
+    /// Whether it comes from the configuration file.
+    configured: bool,
     installed: bool,
     path: Option<String>,
     version: Option<String>,
@@ -121,6 +123,7 @@ impl<'a> Row<'a> {
         Self {
             name: &spec.name,
             title: &spec.title,
+            configured: spec.custom.is_some(),
             installed: health.is_some(),
             path: health.map(|health| health.path.display().to_string()),
             version,
@@ -198,6 +201,8 @@ fn align(rows: &[Vec<String>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use ostler_core::agent::AGENTS;
+
     use super::*;
 
     #[test]

@@ -105,7 +105,7 @@ async fn tour(args: &DemoArgs, settings: Settings, ui: &mut Ui) -> io::Result<Ex
         ui.notice(&format!("ostler: no such agent; valid agents: {}", names.join(", ")));
         return Ok(Exit::Usage);
     }
-    let stage = Stage::set(&settings.environment).await?;
+    let stage = Stage::set(&settings).await?;
     ui.line(&format!("A simulated model listens on {}. No key is used.", stage.sim.base_url()))?;
     let mut rows = Vec::new();
     for spec in chosen {

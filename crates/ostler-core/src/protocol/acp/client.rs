@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{
     AcpFacts, Habits, Stderr,
     asking::Asked,
+    hello::{self, About, OTHER_VERSION},
     session::{Held, Reopening, Session, State},
     settings::{Change, What},
     spent::Tally,
@@ -27,8 +28,6 @@ use crate::{
     request::{Open, Options},
 };
 
-/// The version of the protocol that is spoken here.
-const VERSION: u64 = 1;
 /// How long the agent may take to change a setting.
 const SETTING_LIMIT: Duration = Duration::from_secs(10);
 /// How long a turn that we ended ourselves may take to end.
@@ -141,15 +140,7 @@ impl Client {
     fn order(&mut self, order: Order<'_>, out: &mut Vec<Action>) {
         match order {
             Order::Start => {
-                let version = env!("CARGO_PKG_VERSION");
-                let client = json!({ "name": "ostler", "title": "Ostler", "version": version });
-                // The agent works on its own files and in its own terminals.
-                let files = json!({ "readTextFile": false, "writeTextFile": false });
-                let can = json!({ "fs": files, "terminal": false });
-                let params = json!({
-                    "protocolVersion": VERSION, "clientInfo": client, "clientCapabilities": can,
-                });
-                self.ask_agent(Request::Initialize, "initialize", params, out);
+                self.ask_agent(Request::Initialize, "initialize", hello::params(), out);
             }
             Order::Open { session, open, options } => self.open(session, open, options, out),
             Order::Prompt { session, turn, prompt, options } => {
@@ -224,27 +215,14 @@ impl Client {
     }
 
     fn introduced(&mut self, about: &Value) {
-        let can = about.get("agentCapabilities");
-        let can_load = can.and_then(|can| can.get("loadSession")?.as_bool()) == Some(true);
-        let can_do = |name: &str| {
-            let can = can.and_then(|can| can.get("sessionCapabilities")?.get(name));
-            can.is_some_and(|can| can.is_object() || can.as_bool() == Some(true))
-        };
-        self.reopening = match (can_do("resume"), can_load) {
-            (true, _) => Some(Reopening::Resume),
-            (false, true) => Some(Reopening::Load),
-            (false, false) => None,
-        };
-        self.can_close = can_do("close");
-        let info = about.get("agentInfo");
-        let text = |name: &str| info.and_then(|info| info.get(name)?.as_str());
-        self.version = text("version").map(str::to_owned);
-        self.habits = (self.facts.habits)(text("name").unwrap_or_default());
-        self.logins = logins(about);
-        let spoken = about.get("protocolVersion").and_then(Value::as_u64);
-        if spoken != Some(VERSION) {
-            let text = "the agent does not speak version 1 of the Agent Client Protocol";
-            self.refusal = Some(Failure::new(FailureKind::Internal, text));
+        let about = About::read(about);
+        self.reopening = about.reopening;
+        self.can_close = about.can_close;
+        self.version = about.version;
+        self.habits = (self.facts.habits)(&about.name.unwrap_or_default());
+        self.logins = about.logins;
+        if !about.speaks_ours {
+            self.refusal = Some(Failure::new(FailureKind::Internal, OTHER_VERSION));
         }
     }
 
@@ -555,17 +533,4 @@ impl Client {
         let mut running = self.sessions.values().filter_map(|session| session.turn.as_ref());
         running.next().filter(|_| running.next().is_none()).map(|live| live.key)
     }
-}
-
-/// Reads what somebody could do to log in.
-fn logins(about: &Value) -> Vec<String> {
-    let methods = about.get("authMethods").and_then(Value::as_array).into_iter().flatten();
-    let way = |method: &Value| {
-        let text = |name: &str| method.get(name)?.as_str().filter(|text| !text.is_empty());
-        match (text("name"), text("description")) {
-            (Some(name), Some(more)) => Some(format!("{name} ({more})")),
-            (name, more) => name.or(more).map(str::to_owned),
-        }
-    };
-    methods.filter_map(way).collect()
 }

@@ -1,6 +1,6 @@
 //! A person at the terminal: what a typed line means, and what comes of it.
 
-use ostler_core::{agent::AGENTS, request::Open};
+use ostler_core::request::Open;
 
 use super::{
     command::{self, Command, Typed},
@@ -72,9 +72,11 @@ impl Talk<'_> {
                 self.notice(&format!("  model from the next prompt on: {name}"));
             }
             Command::Agent(None) => {
-                let names: Vec<_> = AGENTS.iter().map(|spec| spec.name.as_str()).collect();
                 let name = &self.agent.spec().name;
-                self.notice(&format!("  agent: {name}; there are {}", names.join(", ")));
+                self.notice(&format!(
+                    "  agent: {name}; there are {}",
+                    self.setup.settings.roster.names()
+                ));
             }
             Command::New | Command::Agent(Some(_)) if self.is_busy() => {
                 self.notice("  a turn is running; /stop it first");

@@ -42,8 +42,10 @@ pub(crate) async fn check(look: &Look, host: &Host, is_chosen: bool) -> Vec<Find
 }
 
 fn not_found(spec: &AgentSpec, error: &BinaryError, is_chosen: bool) -> Finding {
+    // An agent of the operator's own is expected to be there.
+    let is_expected = is_chosen || spec.custom.is_some();
     let (level, fix) = match error {
-        BinaryError::NotInPath { .. } if is_chosen => (Level::Error, spec.install_hint),
+        BinaryError::NotInPath { .. } if is_expected => (Level::Error, spec.install_hint),
         BinaryError::NotInPath { .. } => (Level::Info, spec.install_hint),
         BinaryError::Missing { .. } => (Level::Error, "name a program that exists"),
         BinaryError::NotRunnable { .. } => (Level::Error, "make it executable or name another"),
@@ -75,11 +77,22 @@ fn version_of(spec: &AgentSpec, health: &Health) -> Finding {
             say(Level::Info, format!("{version} was not tested, but older and newer ones were"))
                 .fix("`ostler doctor --live` shows whether it works")
         }
+        Standing::Untested => say(Level::Info, format!("{version}, as its `version` command says")),
+        Standing::Unknown if spec.custom.as_ref().is_some_and(|own| own.version.is_none()) => {
+            say(Level::Info, "its version is not known, for it has no `version` command".to_owned())
+        }
         Standing::Unknown => {
             let why = health.warning.clone();
             say(Level::Warning, why.unwrap_or_else(|| format!("{version} cannot be judged")))
-                .fix(format!("run `{} --version` to see why", health.path.display()))
+                .fix(format!("run `{}` to see why", version_command(spec, health)))
         }
+    }
+}
+
+fn version_command(spec: &AgentSpec, health: &Health) -> String {
+    match spec.custom.as_ref().and_then(|own| own.version.as_ref()) {
+        Some(words) => words.join(" "),
+        None => format!("{} --version", health.path.display()),
     }
 }
 

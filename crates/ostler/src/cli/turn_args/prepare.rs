@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use ostler_core::{
-    agent::{self, AgentSpec},
+    agent::AgentSpec,
     cli_agent::CliAgent,
     failure::chain,
     host::Host,
@@ -35,7 +35,7 @@ impl TurnArgs {
         host: &Host,
     ) -> Result<(CliAgent, TurnRequest), Refused> {
         let spec = match &self.agent {
-            Some(name) => agent::resolve_provider(name).map_err(Refused::usage)?.into(),
+            Some(name) => settings.roster.resolve(name).map_err(Refused::usage)?.clone(),
             None => settings.agent.clone(),
         };
         let is_backend = spec.name == settings.agent.name;
