@@ -15,6 +15,7 @@ mod document;
 pub(crate) mod emit;
 pub(crate) mod field;
 pub mod gemini;
+pub mod http;
 mod last_word;
 mod name;
 pub mod opencode;

@@ -227,7 +227,7 @@ impl CliAgent {
         let why = match (request.mode, self.spec.warm, &request.options.template) {
             (Mode::OneShot, ..) | (Mode::Warm, Some(_), None) => return Vec::new(),
             (Mode::Warm, Some(_), Some(_)) => "a command line of your own runs once",
-            (Mode::Warm, None, _) => "this agent cannot be kept running yet",
+            (Mode::Warm, None, _) => "this agent cannot be kept running",
         };
         request.mode = Mode::OneShot;
         vec![format!("{why}; using one process for this turn")]
@@ -238,7 +238,10 @@ impl CliAgent {
     fn learn_version(&self, ready: &Prepared) {
         if ready.version.is_none() && self.program.is_none() && self.spec.custom.is_none() {
             let (host, program) = (self.host.clone(), ready.program.clone());
-            self.host.tasks().spawn(async move { version::read(&host, program).await.ok() });
+            self.host.tasks().spawn(async move {
+                let read = version::read(&host, program);
+                host.shutdown_token().run_until_cancelled(read).await
+            });
         }
     }
 

@@ -174,8 +174,10 @@ impl Drive<'_> {
                     Transcript::note(&mut self.transcript, Said::Stdin, line, self.outbox);
                     self.proc.write(&bytes);
                 }
-                // The session of a process of one turn is no lease.
-                Action::Ready
+                // Nor is it a server, and its session is no lease.
+                Action::Call { .. }
+                | Action::Listen(_)
+                | Action::Ready
                 | Action::OpenFailed { .. }
                 | Action::Unasked { .. }
                 | Action::Ask { .. }

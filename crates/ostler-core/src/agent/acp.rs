@@ -230,9 +230,11 @@ static FACTS: AcpFacts = AcpFacts {
     stderr: || Box::new(stderr::Reader),
 };
 
-/// The protocol has no name for a tool; the kind says what sort of tool it is.
+/// The protocol has no name for a tool. Some tell it; else the kind says what
+/// sort of tool it is.
 fn tool(call: &Call) -> String {
-    call.kind.clone().unwrap_or_else(|| "tool".to_owned())
+    let known = call.tool_name.clone().or_else(|| call.kind.clone());
+    known.unwrap_or_else(|| "tool".to_owned())
 }
 
 /// Arguments, or what is shown in their place: the same question must not look

@@ -15,6 +15,8 @@ mod session;
 mod settings;
 mod spent;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 mod turn;
 mod update;
@@ -76,9 +78,8 @@ pub(crate) struct AcpFacts {
 
 /// What one program does and others that speak the protocol do not.
 pub(crate) struct Habits {
-    /// What it says in the model's place, word by word, and what is not said
-    /// by the model.
-    pub(crate) notices: &'static [&'static str],
+    /// Returns whether a piece of an answer is a notice in the model's place.
+    pub(crate) is_notice: fn(&str) -> bool,
     /// Finds out whether the last piece of an answer tells of a failure; the
     /// turn may have used the model or not.
     pub(crate) told_failure: fn(&str, Used) -> Option<Failure>,
@@ -90,8 +91,12 @@ pub(crate) struct Habits {
 
 impl Habits {
     /// Nothing of its own.
-    pub(crate) const NONE: Self =
-        Self { notices: &[], told_failure: |_, _| None, counts_anew: false, idle_requests: &[] };
+    pub(crate) const NONE: Self = Self {
+        is_notice: |_| false,
+        told_failure: |_, _| None,
+        counts_anew: false,
+        idle_requests: &[],
+    };
 }
 
 /// Whether a turn has used the model, as far as the agent tells.

@@ -60,6 +60,11 @@ pub(super) fn of_reply(error: &RpcError) -> Failure {
     let kind = match error.code {
         AUTH_REQUIRED => FailureKind::Auth,
         CANCELLED => FailureKind::Cancelled,
+        // Some put the status of the model's provider there.
+        code @ 400..=599 => {
+            let status = u16::try_from(code).ok().and_then(FailureKind::of_http_status);
+            of_phrases(&message).or(status).unwrap_or(FailureKind::Unavailable)
+        }
         _ => of_words(&message).unwrap_or(match error.code {
             // The request was not understood, or cannot be carried out.
             -32602..=-32600 | NOT_FOUND => FailureKind::InvalidRequest,
@@ -77,9 +82,13 @@ pub(super) fn is_lost(error: &RpcError) -> bool {
 
 /// Returns what a text tells of, as far as it is known.
 pub(super) fn of_words(text: &str) -> Option<FailureKind> {
-    kind_by_marks(PHRASES, text)
+    of_phrases(text)
         .or_else(|| status(text).and_then(FailureKind::of_http_status))
         .or_else(|| kind_by_marks(PHRASES_WITHOUT_STATUS, text))
+}
+
+fn of_phrases(text: &str) -> Option<FailureKind> {
+    kind_by_marks(PHRASES, text)
 }
 
 /// The words of an error. Some agents have a word of their own in front and

@@ -19,18 +19,24 @@ pub(super) fn of(name: &str) -> &'static Habits {
 }
 
 /// Copilot tells of failures in the model's place, and that the turn ended well.
-static COPILOT: Habits = Habits {
-    notices: &[
-        "Info: Request failed due to a transient API error. Retrying...",
-        "Info: The conversation exceeded the model's context limit. Compacting history and retrying...",
-        "Info: Operation cancelled by user",
-    ],
-    told_failure,
-    counts_anew: true,
-    idle_requests: &[],
-};
+static COPILOT: Habits = Habits { is_notice, told_failure, counts_anew: true, idle_requests: &[] };
 
 static QWEN: Habits = Habits { idle_requests: &["craft/drainMidTurnQueue"], ..Habits::NONE };
+
+/// How Copilot's notices begin. Each comes in one piece, of one line.
+const NOTICES: &[&str] = &[
+    "Info: Request failed due to a transient API error.",
+    "Info: Response was interrupted due to a server error.",
+    "Info: The conversation exceeded the model's context limit.",
+    "Info: Operation cancelled by user",
+    "Info: Disabled tools: ",
+    // The path of a file that was made.
+    "Info: /",
+];
+
+fn is_notice(piece: &str) -> bool {
+    !piece.contains('\n') && NOTICES.iter().any(|notice| piece.starts_with(notice))
+}
 
 /// What Copilot says when the model was asked and gave nothing.
 const NO_RESPONSE: &str = "Error: No response was returned.";

@@ -119,6 +119,8 @@ impl Dialect for Client {
                     self.rang(alarm, out);
                 }
             }
+            // It is no HTTP server.
+            Input::Heard(_) => {}
             Input::Exited(exit) => self.exited(exit, out),
         }
     }

@@ -57,6 +57,8 @@ pub(super) struct LiveTurn {
 /// What is known of a call.
 struct Known {
     tool: String,
+    /// What was told of it while it was only being prepared.
+    preview: Option<Call>,
     /// Whether the agent has told of it other than by asking.
     is_announced: bool,
     is_over: bool,
@@ -96,7 +98,9 @@ impl LiveTurn {
     pub(super) fn update(&mut self, update: Update, out: &mut Vec<Action>) -> bool {
         match update {
             Update::Text(text) if (self.facts.is_notice)(&text) => {}
-            Update::Text(text) if self.habits.notices.contains(&text.as_str()) => {
+            Update::Text(text) if (self.habits.is_notice)(&text) => {
+                // What was said before may be said once more.
+                self.is_block_over = true;
                 self.warn(text, out);
             }
             Update::Text(text) => self.text(text, out),
@@ -148,14 +152,26 @@ impl LiveTurn {
         self.is_answered = true;
         self.is_block_over = true;
         self.is_thought_over = true;
-        if let Some(known) = self.calls.get_mut(&call.id) {
-            known.is_announced |= is_announced;
-            return;
-        }
-        let tool = (self.facts.tool)(call);
+        let call = match self.calls.get_mut(&call.id) {
+            None if call.is_preparing() => {
+                let (tool, preview) = ((self.facts.tool)(call), Some(call.clone()));
+                let known = Known { tool, preview, is_announced, is_over: false };
+                self.calls.insert(call.id.clone(), known);
+                return;
+            }
+            None => call.clone(),
+            Some(known) => {
+                known.is_announced |= is_announced;
+                let Some(preview) = known.preview.take() else { return };
+                preview.with(call)
+            }
+        };
+        let tool = (self.facts.tool)(&call);
         let title = call.title.as_deref().map(one_line).unwrap_or_default();
-        let input = (self.facts.input)(call);
-        let known = Known { tool: tool.clone(), is_announced, is_over: false };
+        let input = (self.facts.input)(&call);
+        let announced = self.calls.get(&call.id).is_some_and(|known| known.is_announced);
+        let is_announced = is_announced || announced;
+        let known = Known { tool: tool.clone(), preview: None, is_announced, is_over: false };
         self.calls.insert(call.id.clone(), known);
         emit(self.key, EventBody::ToolUse { id: call.id.clone(), tool, input, title }, out);
     }
@@ -167,23 +183,30 @@ impl LiveTurn {
             Some(Stage::Failed) => true,
             Some(Stage::Running) | None => return,
         };
-        self.result(&call.id, call.output(), is_error, out);
+        self.result(&call.id, call.output(), is_error, call.exit_code(), out);
     }
 
     /// Ends a call that was not allowed, unless the agent tells of it itself.
     pub(super) fn denied(&mut self, id: &str, why: &str, out: &mut Vec<Action>) {
         if self.calls.get(id).is_some_and(|known| !known.is_announced) {
-            self.result(id, why.to_owned(), true, out);
+            self.result(id, why.to_owned(), true, None, out);
         }
     }
 
-    fn result(&mut self, id: &str, output: String, is_error: bool, out: &mut Vec<Action>) {
+    fn result(
+        &mut self,
+        id: &str,
+        output: String,
+        is_error: bool,
+        exit_code: Option<i32>,
+        out: &mut Vec<Action>,
+    ) {
         let Some(known) = self.calls.get_mut(id) else { return };
         if std::mem::replace(&mut known.is_over, true) {
             return;
         }
         let (id, tool) = (id.to_owned(), known.tool.clone());
-        let result = ToolResult { id, tool, output, is_error, ..ToolResult::default() };
+        let result = ToolResult { id, tool, output, is_error, exit_code, ..ToolResult::default() };
         emit(self.key, EventBody::ToolResult(result), out);
     }
 

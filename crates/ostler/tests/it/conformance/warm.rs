@@ -2,6 +2,7 @@
 //! protocol, held by `ostler chat` against the simulated model.
 
 mod ask;
+mod busy;
 mod cancel;
 mod errors;
 mod host;
@@ -19,6 +20,9 @@ macro_rules! for_every_warm_agent {
         }
         mod gemini {
             $(#[test] fn $test() { super::$test(&crate::conformance::GEMINI); })*
+        }
+        mod opencode {
+            $(#[test] fn $test() { super::$test(&crate::conformance::OPENCODE); })*
         }
         mod pi {
             $(#[test] fn $test() { super::$test(&crate::conformance::PI); })*
