@@ -218,6 +218,7 @@ static FACTS: AcpFacts = AcpFacts {
     thoughts_are_whole: false,
     is_notice: |_| false,
     tool,
+    title,
     input,
     prompt: prompt::text,
     looks: |call| matches!(call.kind.as_deref(), Some("read" | "search")),
@@ -235,6 +236,23 @@ static FACTS: AcpFacts = AcpFacts {
 fn tool(call: &Call) -> String {
     let known = call.tool_name.clone().or_else(|| call.kind.clone());
     known.unwrap_or_else(|| "tool".to_owned())
+}
+
+/// A command in full, whatever the agent calls it: somebody may have to allow it.
+/// Else what the agent says, with the file if that is not in it.
+fn title(call: &Call) -> String {
+    let field = |name: &str| call.raw_input.as_ref().and_then(|input| input.get(name)?.as_str());
+    if let Some(command) = field("command") {
+        return command.to_owned();
+    }
+    let title = call.title.clone().unwrap_or_default();
+    let file = ["file_path", "path", "url"].iter().find_map(|name| field(name));
+    let file =
+        file.or_else(|| call.locations.first().and_then(|place| place.get("path")?.as_str()));
+    match file {
+        Some(file) if !title.contains(file) => format!("{title}: {file}"),
+        Some(_) | None => title,
+    }
 }
 
 /// Arguments, or what is shown in their place: the same question must not look

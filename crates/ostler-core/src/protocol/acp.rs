@@ -53,6 +53,8 @@ pub(crate) struct AcpFacts {
     pub(crate) is_notice: fn(&str) -> bool,
     /// Returns the name of the tool that is called, in the agent's own words.
     pub(crate) tool: fn(&Call) -> String,
+    /// Returns what a call does, for people: of a command the whole of it.
+    pub(crate) title: fn(&Call) -> String,
     /// Returns the arguments of a call, as far as they are told.
     pub(crate) input: fn(&Call) -> Option<Value>,
     /// Makes the text that is sent, of the prompt and the options; the last one

@@ -21,6 +21,8 @@ use super::agents::OwnAgents;
 const NAME: &str = "ostler.json5";
 /// Longer than anybody would write by hand.
 const MAX_BYTES: u64 = 1024 * 1024;
+/// Deeper than anything in a file is.
+const MAX_DEPTH: usize = 64;
 
 /// Everything that a file can say.
 #[derive(Debug, Default, Deserialize)]
@@ -103,10 +105,27 @@ pub(crate) fn read(path: &Path) -> Result<File, FileError> {
         return Err(not_a_file("is larger than 1 MiB, so it is no configuration file"));
     }
     let text = String::from_utf8(bytes).map_err(|_| not_a_file("is not valid UTF-8"))?;
+    if is_deep(&text) {
+        return Err(not_a_file("is nested too deeply to be a configuration file"));
+    }
     let mut file = parse(path, &text)?;
     let real = std::path::absolute(path).map_err(io_error)?;
     file.agents.settle_in(real.parent().unwrap_or(Path::new("/")));
     Ok(file)
+}
+
+/// Whether reading the text could take more stack than there is. Brackets in
+/// texts count as well, which does no harm.
+fn is_deep(text: &str) -> bool {
+    let mut depth = 0_usize;
+    text.bytes().any(|byte| {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > MAX_DEPTH
+    })
 }
 
 fn parse(path: &Path, text: &str) -> Result<File, FileError> {

@@ -16,6 +16,7 @@ mod conformance;
 mod demo;
 mod doctor;
 mod faults;
+mod own_agent;
 mod processes;
 mod run;
 mod support;

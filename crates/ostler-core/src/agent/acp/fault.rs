@@ -52,7 +52,8 @@ const PHRASES_WITHOUT_STATUS: &Marks = &[
 ];
 
 /// Words by which agents say that there is no such session.
-const LOST: &[&str] = &["not found", "no such session", "does not exist", "unknown session"];
+const LOST: &[&str] =
+    &["not found", "no such session", "does not exist", "unknown session", "invalid session"];
 
 /// Finds out why a request was not carried out.
 pub(super) fn of_reply(error: &RpcError) -> Failure {

@@ -36,6 +36,7 @@ pub(super) fn dialect(launch: &Launch<'_>) -> Box<dyn Dialect> {
         prompt: launch.prompt.to_owned(),
         is_ready: false,
         is_over: false,
+        is_gone: false,
     })
 }
 
@@ -46,6 +47,8 @@ struct Once {
     prompt: String,
     is_ready: bool,
     is_over: bool,
+    /// Whether the process has ended.
+    is_gone: bool,
 }
 
 impl Dialect for Once {
@@ -62,6 +65,7 @@ impl Dialect for Once {
                 }
             }
             Input::Exited(exit) => {
+                self.is_gone = true;
                 self.pass(now, Input::Exited(exit), out);
                 self.fail(crashed(exit), out);
             }
@@ -127,7 +131,10 @@ impl Once {
     fn end(&mut self, end: Box<TurnEnd>, out: &mut Vec<Action>) {
         if !std::mem::replace(&mut self.is_over, true) {
             out.push(Action::EndTurn { turn: ONLY_TURN, end });
-            out.push(Action::Stop);
+            // An end of its own accord is not ours.
+            if !self.is_gone {
+                out.push(Action::Stop);
+            }
         }
     }
 }

@@ -47,6 +47,7 @@ static FACTS: AcpFacts = AcpFacts {
     thoughts_are_whole: true,
     is_notice: |text| text.starts_with("[MODE_UPDATE] "),
     tool,
+    title: |call| call.title.clone().unwrap_or_default(),
     input,
     prompt: prompt::for_chat,
     looks: |_| false,

@@ -116,7 +116,7 @@ impl Client {
             request: name.clone(),
             kind: call.permission_kind(),
             tool: (self.facts.tool)(call),
-            title: call.title.clone().unwrap_or_default(),
+            title: (self.facts.title)(call),
             input: (self.facts.input)(call),
             options: Permission::decisions(),
             expires_at: None,

@@ -1,10 +1,13 @@
 //! What the tests of all agents share that speak the protocol: what they can be
 //! made to say.
 
+mod player;
+
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::player::Player;
 use crate::{
     agent::{
         Action, Dialect,

@@ -26,6 +26,7 @@ static PLAIN: AcpFacts = AcpFacts {
     thoughts_are_whole: false,
     is_notice: |_| false,
     tool: |call| call.kind.clone().unwrap_or_default(),
+    title: |call| call.title.clone().unwrap_or_default(),
     input: |call| call.raw_input.clone(),
     prompt: |prompt, _, _| prompt.to_owned(),
     looks: |_| false,

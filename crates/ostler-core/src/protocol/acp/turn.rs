@@ -167,7 +167,7 @@ impl LiveTurn {
             }
         };
         let tool = (self.facts.tool)(&call);
-        let title = call.title.as_deref().map(one_line).unwrap_or_default();
+        let title = one_line(&(self.facts.title)(&call));
         let input = (self.facts.input)(&call);
         let announced = self.calls.get(&call.id).is_some_and(|known| known.is_announced);
         let is_announced = is_announced || announced;

@@ -1,0 +1,287 @@
+//! What agents do that one would not expect.
+
+use super::*;
+use crate::memo::Memo;
+
+const COPILOT: &str = "Copilot";
+
+fn modes(current: &str, ids: &[&str]) -> Value {
+    let offers: Vec<Value> = ids.iter().map(|id| json!({ "id": id, "name": id })).collect();
+    json!({ "modes": { "currentModeId": current, "availableModes": offers } })
+}
+
+fn read_only() -> Options {
+    Options::new("/workspace")
+}
+
+#[test]
+fn a_refused_login_says_what_to_do() {
+    let mut talk = Talk::ready("any", json!({}));
+    talk.open_session(ONLY_SESSION, &Open::New, &asking());
+    let actions =
+        talk.answer_error("session/new", json!({ "code": -32000, "message": "Log in first." }));
+    let [Action::OpenFailed { failure, .. }] = actions.as_slice() else { panic!("{actions:?}") };
+    assert_eq!(failure.kind.code(), "auth");
+    assert_eq!(failure.message, "Log in first. To log in: Key (Set `KEY`)");
+}
+
+#[test]
+fn a_session_is_resumed_where_that_can_be_and_else_loaded_or_lost() {
+    let open = Open::Resume(Box::new(Memo::of_id("own", SESSION)));
+    let both = json!({ "loadSession": true, "sessionCapabilities": { "resume": {} } });
+    for (can, method) in [
+        (both, Some("session/resume")),
+        (json!({ "loadSession": true }), Some("session/load")),
+        (json!({ "sessionCapabilities": { "close": {} } }), None),
+    ] {
+        let mut talk = Talk::ready("any", can);
+        let actions = talk.open_session(ONLY_SESSION, &open, &asking());
+        assert_eq!(methods(&actions).first().map(String::as_str), method);
+        let failed = actions.iter().find_map(|action| {
+            let Action::OpenFailed { failure, .. } = action else { return None };
+            Some(failure.kind.code())
+        });
+        assert_eq!(failed, method.is_none().then_some("session_lost"));
+    }
+}
+
+#[test]
+fn a_session_that_is_not_found_is_lost() {
+    let open = Open::Resume(Box::new(Memo::of_id("own", SESSION)));
+    for error in [
+        json!({ "code": -32002, "message": "Resource not found: one" }),
+        json!({ "code": -32603, "message": "Internal error", "data": { "details": "Session not found: one" } }),
+    ] {
+        let mut talk = Talk::ready("any", json!({ "loadSession": true }));
+        talk.open_session(ONLY_SESSION, &open, &asking());
+        let actions = talk.answer_error("session/load", error);
+        let [Action::OpenFailed { failure, .. }] = actions.as_slice() else {
+            panic!("{actions:?}")
+        };
+        assert_eq!(failure.kind.code(), "session_lost");
+    }
+}
+
+#[test]
+fn a_history_that_is_told_late_is_not_the_answer() {
+    let open = Open::Resume(Box::new(Memo::of_id("own", SESSION)));
+    let mut talk = Talk::ready("any", json!({ "loadSession": true }));
+    talk.open_session(ONLY_SESSION, &open, &asking());
+    talk.answer_ok("session/load", json!({}));
+    let actions = talk.prompt(TURN, "hi", &asking());
+    assert!(methods(&actions).is_empty(), "the prompt waits");
+    talk.text("old words");
+    let actions = talk.ring();
+    assert_eq!(methods(&actions), ["session/prompt"]);
+    talk.text("new words");
+    talk.over("end_turn");
+    assert_eq!(end_of_turn(&talk.actions, TURN).text.as_deref(), Some("new words"));
+}
+
+#[test]
+fn the_mode_is_set_before_the_prompt_and_only_when_it_must_be() {
+    let mut talk = Talk::open("any", modes("auto", &["plan", "default", "auto"]), &read_only());
+    let actions = talk.prompt(TURN, "hi", &read_only());
+    assert_eq!(methods(&actions), ["session/set_mode"]);
+    assert_eq!(talk.last_request("session/set_mode")["params"]["modeId"], "plan");
+    let actions = talk.answer_ok("session/set_mode", json!({}));
+    assert_eq!(methods(&actions), ["session/prompt"]);
+    talk.over("end_turn");
+    let actions = talk.prompt(TurnKey(8), "hi", &read_only());
+    assert_eq!(methods(&actions), ["session/prompt"]);
+    talk.over("end_turn");
+    // The agent has left it by itself.
+    talk.tell(json!({ "sessionUpdate": "current_mode_update", "currentModeId": "auto" }));
+    let actions = talk.prompt(TurnKey(9), "hi", &read_only());
+    assert_eq!(methods(&actions), ["session/set_mode"]);
+}
+
+#[test]
+fn a_mode_that_is_refused_or_not_answered_is_warned_about_and_the_prompt_is_sent() {
+    for is_answered in [true, false] {
+        let mut talk = Talk::open("any", modes("auto", &["plan", "auto"]), &read_only());
+        talk.prompt(TURN, "hi", &read_only());
+        let actions = if is_answered {
+            talk.answer_error("session/set_mode", json!({ "code": -32602, "message": "no" }))
+        } else {
+            talk.ring()
+        };
+        assert_eq!(statuses(&actions, "warning").len(), 1);
+        assert_eq!(methods(&actions), ["session/prompt"]);
+    }
+}
+
+#[test]
+fn an_agent_without_a_read_only_mode_is_warned_about_once_and_may_only_read() {
+    let mut talk = Talk::open("any", json!({}), &read_only());
+    let actions = talk.prompt(TURN, "hi", &read_only());
+    assert_eq!(statuses(&actions, "warning").len(), 1);
+    let options = json!([{ "optionId": "y", "kind": "allow_once" }, { "optionId": "n", "kind": "reject_once" }]);
+    for (kind, expected) in
+        [("read", "y"), ("search", "y"), ("execute", "n"), ("edit", "n"), ("switch_mode", "n")]
+    {
+        let call = json!({ "toolCallId": kind, "title": "x", "kind": kind });
+        let actions = talk.asks(json!(kind), options.clone(), call);
+        assert_eq!(written(&actions)[0]["result"]["outcome"]["optionId"], expected, "{kind}");
+    }
+    talk.over("end_turn");
+    assert!(statuses(&talk.prompt(TurnKey(8), "hi", &read_only()), "warning").is_empty());
+}
+
+#[test]
+fn a_model_that_nobody_offers_is_tried_and_an_unknown_one_is_warned_about() {
+    let options = Options { model: Some("m".to_owned()), ..asking() };
+    let mut talk = Talk::open("any", json!({}), &options);
+    assert_eq!(methods(&talk.prompt(TURN, "hi", &options)), ["session/set_model"]);
+    let error = json!({ "code": -32601, "message": "Method not found" });
+    let actions = talk.answer_error("session/set_model", error);
+    assert_eq!(statuses(&actions, "warning"), ["the model m was not taken: Method not found"]);
+    assert_eq!(methods(&actions), ["session/prompt"]);
+}
+
+#[test]
+fn what_is_asked_in_vain_is_refused_and_only_said_where_it_is_not_usual() {
+    for (name, n_warnings) in [("any", 1), ("qwen-code", 0)] {
+        let mut talk = Talk::running(name, &asking());
+        let params = json!({ "sessionId": SESSION });
+        let actions = talk.request(json!(0), "craft/drainMidTurnQueue", params);
+        assert_eq!(written(&actions)[0]["error"]["code"], -32601);
+        assert_eq!(statuses(&actions, "warning").len(), n_warnings, "{name}");
+    }
+}
+
+#[test]
+fn copilots_failures_are_failures_although_the_turn_ended_well() {
+    let mut talk = Talk::running(COPILOT, &asking());
+    talk.text("Info: Request failed due to a transient API error. Retrying...");
+    talk.text("Error: Authentication failed with provider at http://x (HTTP 401).\n  Check.");
+    talk.over("end_turn");
+    let (kind, message) = failure_of_turn(&talk.actions, TURN);
+    assert_eq!(kind, "auth");
+    assert!(message.starts_with("Authentication failed"), "{message}");
+    assert_eq!(statuses(&talk.actions, "warning").len(), 1);
+}
+
+#[test]
+fn a_model_that_says_error_has_answered() {
+    let used = json!({ "stopReason": "end_turn", "usage": { "inputTokens": 5, "outputTokens": 1, "totalTokens": 6 } });
+    let mut talk = Talk::running(COPILOT, &asking());
+    talk.text("Error: that is what the log says.");
+    talk.answer_ok("session/prompt", used);
+    assert!(end_of_turn(&talk.actions, TURN).failure.is_none());
+    // Of another agent nothing is known, and it is taken at its word.
+    let mut talk = Talk::running("any", &asking());
+    talk.text("Error: that is what the log says.");
+    talk.over("end_turn");
+    assert!(end_of_turn(&talk.actions, TURN).failure.is_none());
+}
+
+#[test]
+fn a_turn_without_a_word_is_an_empty_answer_with_a_warning() {
+    let mut talk = Talk::running("any", &asking());
+    let actions = talk.over("end_turn");
+    assert_eq!(end_of_turn(&talk.actions, TURN).text.as_deref(), Some(""));
+    assert_eq!(statuses(&actions, "warning").len(), 1);
+}
+
+#[test]
+fn a_call_is_told_once_it_is_known_what_it_does() {
+    let mut talk = Talk::running("qwen-code", &asking());
+    let call = |kind: &str, more: Value| {
+        let mut update = json!({ "sessionUpdate": kind, "toolCallId": "c", "kind": "execute" });
+        update.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        update
+    };
+    let preparing = json!({ "status": "pending", "title": "Shell", "rawInput": {}, "_meta": { "toolName": "run_shell_command" } });
+    assert!(events(&talk.tell(call("tool_call", preparing))).is_empty());
+    let running = json!({ "status": "in_progress", "title": "echo hi", "rawInput": { "command": "echo hi" } });
+    let actions = talk.tell(call("tool_call_update", running));
+    let [EventBody::ToolUse { tool, title, input, .. }] = events(&actions)[..] else {
+        panic!("{actions:?}")
+    };
+    assert_eq!((tool.as_str(), title.as_str()), ("run_shell_command", "echo hi"));
+    assert_eq!(input.as_ref().unwrap()["command"], "echo hi");
+    let over = json!({ "status": "failed", "rawOutput": { "exitCode": 3, "output": "no" } });
+    let actions = talk.tell(call("tool_call_update", over));
+    let [EventBody::ToolResult(result)] = events(&actions)[..] else { panic!("{actions:?}") };
+    assert_eq!((result.exit_code, result.is_error), (Some(3), true));
+}
+
+#[test]
+fn whoever_is_asked_sees_the_whole_command_whatever_it_is_called() {
+    let mut talk = Talk::running(COPILOT, &asking());
+    let options = json!([{ "optionId": "y", "kind": "allow_once" }]);
+    let mut asked = |id: u64, call: Value| {
+        let actions = talk.asks(json!(id), options.clone(), call);
+        let asked = actions.iter().find_map(|action| {
+            let Action::Ask { permission, .. } = action else { return None };
+            Some(permission.title.clone())
+        });
+        asked.unwrap()
+    };
+    let command = json!({ "command": "rm -rf build\nls" });
+    let call = json!({ "toolCallId": "a", "kind": "execute", "title": "Running command", "rawInput": command });
+    assert_eq!(asked(0, call), "rm -rf build\nls");
+    let file = json!({ "file_path": "/w/secret.txt" });
+    let call = json!({ "toolCallId": "b", "kind": "edit", "title": "Writing to secret.txt", "rawInput": file });
+    assert_eq!(asked(1, call), "Writing to secret.txt: /w/secret.txt");
+    let call = json!({ "toolCallId": "c", "kind": "read", "title": "Read /w/a", "locations": [{ "path": "/w/a" }] });
+    assert_eq!(asked(2, call), "Read /w/a");
+}
+
+#[test]
+fn a_prompt_that_begins_like_a_command_is_none_and_a_system_prompt_goes_before_it() {
+    let text = |prompt: &str, options: &Options| super::super::prompt::text(prompt, options, false);
+    assert_eq!(text("/allow-all", &asking()), "\u{200b}/allow-all");
+    assert_eq!(text(" \n/allow-all", &asking()), "\u{200b} \n/allow-all");
+    assert_eq!(text("and/or", &asking()), "and/or");
+    let system = Options { system_prompt: Some("Be brief.".into()), ..asking() };
+    assert_eq!(text("/x", &system), "Be brief.\n\n/x");
+    assert_eq!(super::super::prompt::text("hi", &system, true), "hi");
+}
+
+#[test]
+fn the_words_of_an_error_say_what_kind_it_is() {
+    let kind = |code: i64, message: &str, detail: &str| {
+        let data = (!detail.is_empty()).then(|| json!({ "details": detail }));
+        let error = crate::protocol::jsonrpc::RpcError { code, message: message.to_owned(), data };
+        fault::of_reply(&error).kind.code()
+    };
+    let internal = "Internal error";
+    for (code, message, detail, expected) in [
+        (-32603, internal, "401 Incorrect API key provided.", "auth"),
+        (-32603, internal, "404 The model `x` does not exist", "invalid_request"),
+        (-32603, internal, "400 This model's maximum context length is 200000", "context_too_long"),
+        (-32603, internal, "500 The server had an error", "unavailable"),
+        (-32603, internal, "Connection error.", "unavailable"),
+        (-32603, internal, "You exceeded your current quota (HTTP 429)", "quota"),
+        (429, "Rate limit exceeded. Try again later.", "", "rate_limited"),
+        (-32000, "whatever", "", "auth"),
+        (-32602, "Invalid params", "", "invalid_request"),
+        (-32603, "line 500 of the file", "", "unavailable"),
+    ] {
+        assert_eq!(kind(code, message, detail), expected, "{message} {detail}");
+    }
+}
+
+#[test]
+fn a_session_that_is_not_needed_is_closed_where_the_agent_wants_to_know() {
+    for (can, expected) in [(json!({ "sessionCapabilities": { "close": {} } }), 1), (json!({}), 0)]
+    {
+        let mut talk = Talk::ready("any", can);
+        talk.open_session(ONLY_SESSION, &Open::New, &asking());
+        talk.answer_ok("session/new", json!({ "sessionId": SESSION }));
+        let actions = talk.order(Order::Close { session: ONLY_SESSION });
+        assert_eq!(methods(&actions).len(), expected);
+    }
+}
+
+#[test]
+fn updates_of_unknown_sessions_are_nobodys() {
+    let mut talk = Talk::running("any", &asking());
+    let content = json!({ "type": "text", "text": "not yours" });
+    let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
+    let params = json!({ "sessionId": "another", "update": update });
+    assert!(talk.notify("session/update", params).is_empty());
+    assert!(outputs(&talk.actions).is_empty());
+}
