@@ -7,7 +7,7 @@
 
 pub mod claude;
 pub mod codex;
-mod command_line;
+pub(crate) mod command_line;
 mod dialect;
 mod document;
 pub(crate) mod emit;
@@ -44,7 +44,7 @@ pub use self::{
         Action, Dialect, Exit, Input, ONLY_SESSION, ONLY_TURN, Order, SessionKey, TimerKey,
         TurnEnd, TurnKey,
     },
-    warm::{WarmLaunch, WarmSpec},
+    warm::{AttachSpec, WarmLaunch, WarmSpec},
 };
 use crate::{
     event::Mode,

@@ -1,9 +1,11 @@
 //! Settings from the environment: the only place in this program that reads it.
 
+mod server;
+
 use std::{ffi::OsStr, fmt, path::PathBuf, time::Duration};
 
 use ostler_core::{
-    agent::{self, AgentSpec, NameError},
+    agent::{self, AgentSpec, NameError, http::ServerAddress},
     environment::Variables,
     request::Permissions,
 };
@@ -46,6 +48,9 @@ pub(crate) struct Settings {
     pub(crate) timeout: Option<Duration>,
     /// `PERMISSION_MODE`.
     pub(crate) permissions: Option<Permissions>,
+    /// The server that is the agent `opencode`: `OPENCODE_ENABLED`, `OPENCODE_URL`,
+    /// `OPENCODE_USERNAME` and `OPENCODE_PASSWORD`.
+    pub(crate) opencode_server: Option<ServerAddress>,
     /// What was read but is not as it should be.
     pub(crate) warnings: Vec<String>,
 }
@@ -98,7 +103,15 @@ impl Settings {
                 tools.map(str::to_owned).collect::<Vec<_>>()
             })
             .filter(|tools| !tools.is_empty());
+        let server = server::Raw {
+            enabled: raw("OPENCODE_ENABLED")?,
+            url: raw("OPENCODE_URL")?,
+            user: raw("OPENCODE_USERNAME")?,
+            password: raw("OPENCODE_PASSWORD")?,
+        };
+        let opencode_server = server::read(&server, &mut warnings)?;
         Ok(Self {
+            opencode_server,
             agent: agent::resolve_backend(raw("AGENT_BACKEND")?)?,
             program: text("BACKEND_CLI_PATH")?.map(PathBuf::from),
             model: text("BACKEND_MODEL")?.map(str::to_owned),
@@ -109,6 +122,13 @@ impl Settings {
             warnings,
             environment,
         })
+    }
+}
+
+impl Settings {
+    /// Returns the server that an agent is, if it is one.
+    pub(crate) fn server_of(&self, agent: &str) -> Option<&ServerAddress> {
+        self.opencode_server.as_ref().filter(|_| agent == "opencode")
     }
 }
 
@@ -131,7 +151,7 @@ fn permissions(value: &str) -> Result<Permissions, ConfigError> {
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+    pub(super) fn read(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
         Settings::from_environment(pairs.iter().map(|(k, v)| (k.into(), v.into())).collect())
     }
 

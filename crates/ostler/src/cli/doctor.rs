@@ -117,7 +117,13 @@ async fn rehearse(
         let Ok(health) = &look.found else {
             continue;
         };
-        let agent = CliAgent::new(look.spec(), stage.host.clone()).with_program(&health.path);
+        let Some(program) = health.path() else {
+            let message = "not tried: a server that runs already asks its own model";
+            let finding = Finding::new(Level::Info, Area::Live, message);
+            report.add(vec![finding.about(look.spec().name)])?;
+            continue;
+        };
+        let agent = CliAgent::new(look.spec(), stage.host.clone()).with_program(program);
         let keep = host.data_dir().join("doctor");
         let live = Live { agent: &agent, stage: &stage, timeout: args.timeout, keep };
         report.add(live.check().await)?;

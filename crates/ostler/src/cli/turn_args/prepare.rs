@@ -13,7 +13,10 @@ use ostler_core::{
 };
 
 use super::TurnArgs;
-use crate::{cli::Exit, config::Settings};
+use crate::{
+    cli::{Exit, agents},
+    config::Settings,
+};
 
 /// Why a turn was not even tried.
 pub(crate) struct Refused {
@@ -75,7 +78,7 @@ impl TurnArgs {
         {
             agent = agent.with_program(program);
         }
-        Ok((agent, request))
+        Ok((agents::attached(agent, settings), request))
     }
 
     /// Returns the same for a new conversation with another agent, to whom what

@@ -30,7 +30,8 @@ const MAX_MISSED: u32 = 10;
 
 impl Server {
     /// The stream is lost.
-    pub(super) fn lost(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn lost(&mut self, why: &str, out: &mut Vec<Action>) {
+        self.miss(why, out);
         self.is_connected = false;
         for session in self.sessions.values_mut() {
             session.meanwhile = None;
@@ -47,10 +48,12 @@ impl Server {
     pub(super) fn connected(&mut self, out: &mut Vec<Action>) {
         self.is_connected = true;
         self.n_losses = 0;
+        self.found_again();
         self.ready_if_so(out);
         let keys: Vec<u32> = self.sessions.keys().copied().collect();
         for key in keys {
             self.look(SessionKey(key), out);
+            self.advance(SessionKey(key), out);
         }
     }
 
