@@ -262,14 +262,17 @@ impl Keeper {
         let mut next_round = Instant::now() + round;
         loop {
             let closing = self.shutdown.is_cancelled();
-            if closing && self.members.is_empty() {
-                return;
+            if closing {
+                // Looked at in each round: the token may be cancelled, and a
+                // process started, while something else is heard.
+                self.members.values_mut().for_each(Member::retire);
+                if self.members.is_empty() {
+                    return;
+                }
             }
             tokio::select! {
                 biased;
-                () = self.shutdown.cancelled(), if !closing => {
-                    self.members.values_mut().for_each(Member::retire);
-                }
+                () = self.shutdown.cancelled(), if !closing => {}
                 Some(news) = news.recv() => self.heard(news),
                 Some(call) = calls.recv(), if !closing => self.called(call),
                 () = sleep_until(next_round) => {
@@ -277,10 +280,6 @@ impl Keeper {
                     self.save_memory();
                     next_round = Instant::now() + round;
                 }
-            }
-            if closing {
-                // What was started just before must go, too.
-                self.members.values_mut().for_each(Member::retire);
             }
         }
     }

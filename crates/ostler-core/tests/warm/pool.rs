@@ -176,3 +176,13 @@ fn own_memory() -> u64 {
     let kilobytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kilobytes * 1024
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shutdown_that_comes_with_the_end_of_a_turn_is_not_missed() {
+    // The pool hears of both at once, and looks at them in any order.
+    for _ in 0..60 {
+        let place = Place::with_limits(PoolLimits { round: crate::LIMIT, ..limits() });
+        place.run(&PARROT, "say hi").await;
+        assert!(place.host.shutdown(crate::LIMIT / 6).await, "the pool waits for its next round");
+    }
+}
