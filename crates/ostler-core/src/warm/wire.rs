@@ -59,7 +59,7 @@ impl Wire {
 
     /// Makes a call.
     pub(crate) fn call(&mut self, call: CallKey, request: HttpCall) {
-        let client = self.client();
+        let client = self.client(&request.url);
         let sender = self.sender.clone();
         self.tasks.spawn(async move {
             let reply = match client {
@@ -78,7 +78,7 @@ impl Wire {
         }
         self.stream += 1;
         let stream = self.stream;
-        let client = self.client();
+        let client = self.client(&source.url);
         let sender = self.sender.clone();
         self.listener = Some(self.tasks.spawn(async move {
             let why = match client {
@@ -104,11 +104,11 @@ impl Wire {
         }
     }
 
-    fn client(&mut self) -> Result<Client, String> {
+    fn client(&mut self, url: &str) -> Result<Client, String> {
         if let Some(client) = &self.client {
             return Ok(client.clone());
         }
-        let client = build().map_err(|error| chain(&error))?;
+        let client = build(url).map_err(|error| chain(&error))?;
         self.client = Some(client.clone());
         Ok(client)
     }
@@ -116,16 +116,20 @@ impl Wire {
 
 /// Makes one call, apart from any kept server.
 pub(crate) async fn ask_once(call: HttpCall) -> Result<(u16, Vec<u8>), String> {
-    let client = build().map_err(|error| chain(&error))?;
+    let client = build(&call.url).map_err(|error| chain(&error))?;
     ask(&client, call).await
 }
 
-fn build() -> reqwest::Result<Client> {
+/// Makes what calls the server at this address, and no other.
+fn build(url: &str) -> reqwest::Result<Client> {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // Somebody else may be quicker, and then theirs is as good.
         rustls::crypto::ring::default_provider().install_default().ok();
     }
-    Client::builder()
+    let builder = Client::builder();
+    // Reading the system's certificates takes longer than most calls.
+    let builder = if url.starts_with("https:") { builder } else { builder.tls_certs_only([]) };
+    builder
         // What is said to an agent on this machine is nothing for a proxy.
         .no_proxy()
         // Nor is a password for whoever a server leads to.
@@ -213,7 +217,7 @@ async fn refused(mut response: Response, limit: Duration) -> String {
     let chunk = timeout(limit, response.chunk()).await;
     let body = chunk.ok().and_then(Result::ok).flatten().unwrap_or_default();
     let start: String = String::from_utf8_lossy(&body).trim().chars().take(SHOWN).collect();
-    format!("{status} {start}")
+    format!("{status} {start}").trim_end().to_owned()
 }
 
 fn is_stream(response: &Response) -> bool {

@@ -253,7 +253,7 @@ pub(super) fn read(
     }
     let text = String::from_utf8_lossy(body);
     let start: String = text.trim().chars().take(SHOWN).collect();
-    let message = format!("{name} of opencode's server: {status} {start}");
+    let message = format!("{name} of opencode's server: {status} {start}").trim_end().to_owned();
     let kind = match status {
         200..=299 => FailureKind::UnreadableOutput,
         status => FailureKind::of_http_status(status).unwrap_or(FailureKind::Unavailable),
