@@ -238,10 +238,9 @@ impl CliAgent {
     pub fn plan(&self, request: &TurnRequest) -> Result<Plan, StartError> {
         let run_dir = self.example_run_dir();
         let ready = self.prepare(request.clone())?;
-        if let (Base::Server(server), Some(attach)) = (&ready.base, self.attach_spec()) {
-            let warnings = (attach.warnings)(&ready.request.options);
-            let warnings = warnings.into_iter().chain(ready.notes()).collect();
-            return Ok(Plan::Server { server: server.clone(), prompt: ready.prompt(), warnings });
+        if let Base::Server(server) = &ready.base {
+            let (prompt, warnings) = (ready.prompt(), ready.notes().collect());
+            return Ok(Plan::Server { server: server.clone(), prompt, warnings });
         }
         let line = match (ready.request.mode, self.spec.warm) {
             (Mode::Warm, Some(warm)) => ready.warm_line(warm, &run_dir)?,
@@ -268,7 +267,7 @@ impl CliAgent {
                     agent: self.spec.name.to_owned(),
                 }));
             }
-            if request.options.home.is_none() {
+            if request.options.home.is_none() && self.server.is_none() {
                 request.options.home.clone_from(&memo.home);
             }
         }
@@ -317,6 +316,11 @@ impl CliAgent {
             }
             request.mode = Mode::Warm;
         }
+        if let Some(attach) = self.attach_spec() {
+            warnings.extend((attach.warnings)(&request.options));
+        }
+        // Its sessions are not kept in a home of ours.
+        request.options.home = None;
         Prepared {
             spec: self.spec,
             host: self.host.clone(),

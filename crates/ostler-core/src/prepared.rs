@@ -357,6 +357,10 @@ impl Prepared {
         // Some agents find a session only where it began.
         memo.cwd.get_or_insert_with(|| self.request.options.cwd.clone());
         memo.home.clone_from(&self.request.options.home);
+        memo.server = match &self.base {
+            Base::Server(server) => Some(server.url().to_owned()),
+            Base::Program(_) => None,
+        };
         if known.is_none() {
             memo.system_hash = self.request.options.system_prompt.as_deref().map(memo::hash);
         }

@@ -114,7 +114,7 @@ impl Seed {
     pub(crate) fn new(prepared: &Prepared, warm: &'static WarmSpec) -> Result<Self, Reason> {
         let path = match &prepared.base {
             Base::Program(path) => path,
-            Base::Server(server) => return Self::at_server(prepared, warm, server),
+            Base::Server(server) => return Ok(Self::at_server(prepared, warm, server)),
         };
         let folder = Path::new(NO_FOLDER);
         let nil = Uuid::nil().to_string();
@@ -134,13 +134,7 @@ impl Seed {
     }
 
     /// What is said with each session and prompt need not be in common.
-    fn at_server(
-        prepared: &Prepared,
-        warm: &'static WarmSpec,
-        server: &ServerAddress,
-    ) -> Result<Self, Reason> {
-        let attach = warm.attach.as_ref().ok_or_else(no_server)?;
-        let warnings = (attach.warnings)(&prepared.request.options);
+    fn at_server(prepared: &Prepared, warm: &'static WarmSpec, server: &ServerAddress) -> Self {
         let key = Key {
             on: On::Server(server.clone()),
             cwd: None,
@@ -149,7 +143,7 @@ impl Seed {
             files: Vec::new(),
             is_written_down: prepared.request.transcript.is_some(),
         };
-        Ok(Self { prepared: prepared.clone(), warm, key, warnings })
+        Self { prepared: prepared.clone(), warm, key, warnings: Vec::new() }
     }
 
     /// Returns whose process it is.

@@ -26,7 +26,7 @@ fn judge(reply: Result<(u16, &str), &str>) -> Result<String, ServerError> {
 }
 
 /// Begins a conversation in which the server was found.
-fn found() -> Talk {
+pub(super) fn found() -> Talk {
     let mut talk = Talk::with((spec().dialect)(&address()));
     talk.order(Order::Start);
     talk.reply("/global/health", 200, &json!({ "healthy": true, "version": "1.18.33" }));
@@ -242,9 +242,9 @@ fn a_server_that_is_not_well_at_first_fails_every_session() {
 
 /// The timer after which the server counts as lost, rings.
 fn wait_in_vain(talk: &mut Talk) -> Vec<Action> {
-    let long = |action: &Action| match action {
-        Action::Arm { timer, after } if after.as_secs() == 15 => Some(*timer),
-        _ => None,
+    let long = |action: &Action| {
+        let Action::Arm { timer, after } = action else { return None };
+        (after.as_secs() == 15).then_some(*timer)
     };
     let timer: TimerKey = talk.actions.iter().rev().find_map(long).unwrap();
     talk.step(crate::agent::Input::Timer(timer))
