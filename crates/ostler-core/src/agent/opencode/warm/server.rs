@@ -272,12 +272,14 @@ impl Server {
         let told = reply.and_then(|session| {
             let text = |name: &str| session.get(name).and_then(Value::as_str).map(str::to_owned);
             let rules = session.get("permission").and_then(Value::as_array).cloned();
-            Ok((text("id").ok_or_else(Failure::unreadable)?, text("directory"), rules))
+            let used = session.get("time").and_then(|time| time.get("updated")?.as_i64());
+            Ok((text("id").ok_or_else(Failure::unreadable)?, text("directory"), rules, used))
         });
         match told {
-            Ok((id, directory, rules)) => {
+            Ok((id, directory, rules, used)) => {
                 session.state = State::Open;
                 session.rules = rules.unwrap_or_default();
+                session.since = used;
                 session.id = Some(id.clone());
                 if let Some(directory) = directory.filter(|told| *told != session.directory) {
                     let text = format!("opencode goes on in {directory}, where the session began");

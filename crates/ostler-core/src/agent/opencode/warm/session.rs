@@ -28,6 +28,9 @@ pub(super) struct Session {
     pub(super) turn: Option<LiveTurn>,
     /// The user's messages of turns that are over, the latest last.
     pub(super) past: VecDeque<String>,
+    /// When it had last been used before it was opened here, by the server's
+    /// clock: messages from before are of other turns.
+    pub(super) since: Option<i64>,
     /// The model that answered last. A prompt that names none would go to the
     /// model that was named last, even if there is none of that name.
     pub(super) model: Option<String>,
@@ -84,6 +87,7 @@ impl Session {
             held: None,
             turn: None,
             past: VecDeque::new(),
+            since: None,
             model: None,
             rules: Vec::new(),
             ruling: None,
@@ -115,6 +119,13 @@ impl Session {
             variant: options.thinking.map(variant),
             rules,
         });
+    }
+
+    /// Returns whether a message of the user's is of another turn.
+    pub(super) fn is_past(&self, id: &str, info: &Map<String, Value>) -> bool {
+        let created = info.get("time").and_then(|time| time.get("created")?.as_i64());
+        let is_older = created.zip(self.since).is_some_and(|(created, since)| created <= since);
+        is_older || self.past.iter().any(|past| past == id)
     }
 
     /// Returns whether nothing is left to say of what its next turn may do.
