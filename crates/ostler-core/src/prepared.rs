@@ -19,9 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    agent::{
-        AgentName, AgentSpec, CommandLine, Exit, Launch, LaunchError, TurnEnd, http::ServerAddress,
-    },
+    agent::{AgentRef, CommandLine, Exit, Launch, LaunchError, TurnEnd, http::ServerAddress},
     binary,
     driver::Limits,
     environment::ChildEnvironment,
@@ -45,7 +43,7 @@ const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 /// A request that can be run: all that is known before the first side effect.
 #[derive(Clone)]
 pub(crate) struct Prepared {
-    pub(crate) spec: &'static AgentSpec,
+    pub(crate) spec: AgentRef,
     pub(crate) host: Host,
     pub(crate) base: Base,
     pub(crate) version: Option<String>,
@@ -103,7 +101,7 @@ impl Prepared {
         let own = match &self.base {
             Base::Program(path) => path.clone(),
             // Turns there have no command line.
-            Base::Server(_) => PathBuf::from(self.spec.program),
+            Base::Server(_) => PathBuf::from(&*self.spec.program),
         };
         let Some(named) = line.program.as_deref().map(Path::new) else { return own };
         let path = self.host.environment().get(OsStr::new("PATH"));
@@ -121,7 +119,7 @@ impl Prepared {
     ) -> Vec<(OsString, OsString)> {
         let environment = ChildEnvironment {
             inherited: self.host.environment(),
-            spec: self.spec,
+            spec: &self.spec,
             home: self.request.options.home.as_deref(),
             run_dir,
             mark,
@@ -152,7 +150,7 @@ impl Prepared {
             Mode::OneShot => evidence.exit.as_ref().map(Exit::number),
             Mode::Warm => None,
         };
-        let end = verdict(self.spec.title, &mut evidence);
+        let end = verdict(&self.spec.title, &mut evidence);
         let report = self.report(started, exit_code, end, session.memo.take());
         self.keep(report.memo.as_ref(), &mut outbox);
         self.host.running().remove(&id);
@@ -177,6 +175,7 @@ impl Prepared {
     pub(crate) fn launch<'a>(&'a self, prompt: &'a str, run_dir: &'a Path) -> Launch<'a> {
         let memo = self.request.open.memo();
         Launch {
+            spec: &self.spec,
             mode: self.request.mode,
             options: &self.request.options,
             open: &self.request.open,
@@ -197,7 +196,7 @@ impl Prepared {
     pub(crate) fn recall(&mut self) -> Result<(), Reason> {
         let Open::Resume(memo) = &mut self.request.open else { return Ok(()) };
         if self.request.memos == MemoKeeping::DataFolder {
-            let newest = self.host.memos().load(self.spec.name, &memo.id).map_err(|error| {
+            let newest = self.host.memos().load(&self.spec.name, &memo.id).map_err(|error| {
                 Reason::Failed(Failure::new(FailureKind::Internal, chain(&error)))
             })?;
             if let Some(newest) = newest {
@@ -233,7 +232,7 @@ impl Prepared {
         let Some(memo) = self.request.open.memo() else {
             return Ok(Held::Lock(None));
         };
-        let path = self.host.memos().path(self.spec.name, &memo.id, "lock");
+        let path = self.host.memos().path(&self.spec.name, &memo.id, "lock");
         let fail = |error: io::Error| {
             let text = format!("could not lock session {} by {}: {error}", memo.id, path.display());
             Reason::Failed(Failure::new(FailureKind::Internal, text))
@@ -243,12 +242,12 @@ impl Prepared {
         loop {
             match (key, self.host.pool_if_any()) {
                 (Some(key), Some(pool)) => {
-                    let lease = pool.join(self.spec.name, &memo.id, key.clone()).await;
+                    let lease = pool.join(&self.spec.name, &memo.id, key.clone()).await;
                     if let Some(lease) = lease {
                         return Ok(Held::Place(lease));
                     }
                 }
-                (None, Some(pool)) => pool.release(self.spec.name, &memo.id).await,
+                (None, Some(pool)) => pool.release(&self.spec.name, &memo.id).await,
                 (_, None) => {}
             }
             if let Some(lock) = SessionLock::try_take(&path).map_err(fail)? {
@@ -327,7 +326,7 @@ impl Prepared {
     pub(crate) fn started(&self, trigger: Trigger) -> Started {
         let memo = self.request.open.memo();
         Started {
-            agent: AgentName::new(self.spec.name),
+            agent: self.spec.name.clone(),
             version: self.version.clone(),
             mode: self.request.mode,
             session_id: memo.map(|memo| memo.id.clone()),
@@ -343,7 +342,7 @@ impl Prepared {
     pub(crate) fn session_opened(&self, id: &str, session: &mut Session) {
         session.memo = Some(self.memo_of(id));
         if !self.is_resumed(id) {
-            let path = self.host.memos().path(self.spec.name, id, "lock");
+            let path = self.host.memos().path(&self.spec.name, id, "lock");
             // Without the lock the turn still runs; only a second user would not be told to wait.
             session.lock = SessionLock::try_take(&path).ok().flatten();
         }
@@ -352,7 +351,7 @@ impl Prepared {
     /// Returns what is known of a session that this turn has used.
     pub(crate) fn memo_of(&self, id: &str) -> Memo {
         let known = self.request.open.memo().filter(|memo| memo.id == id);
-        let mut memo = known.cloned().unwrap_or_else(|| Memo::of_id(self.spec.name, id));
+        let mut memo = known.cloned().unwrap_or_else(|| Memo::of_id(&self.spec.name, id));
         memo.created_at = memo.created_at.or_else(|| Some(Timestamp::now()));
         // Some agents find a session only where it began.
         memo.cwd.get_or_insert_with(|| self.request.options.cwd.clone());
@@ -397,7 +396,7 @@ impl Prepared {
             memo
         });
         TurnReport {
-            agent: AgentName::new(self.spec.name),
+            agent: self.spec.name.clone(),
             session_id: memo.as_ref().map(|memo| memo.id.clone()),
             response_text,
             error: end.failure,

@@ -87,7 +87,7 @@ fn main() -> ExitCode {
 const RAW: [&str; 3] = ["claude", "codex", "pi"];
 
 fn warm_agents() -> impl Iterator<Item = &'static AgentSpec> {
-    AGENTS.iter().copied().filter(|spec| RAW.contains(&spec.name))
+    AGENTS.iter().copied().filter(|spec| RAW.contains(&&*spec.name))
 }
 
 /// One agent with everything it needs.
@@ -122,8 +122,8 @@ impl<'a> Bench<'a> {
     ) -> Self {
         let folder = clis.join("node_modules/.bin");
         let path = format!("{}:/usr/bin:/bin", folder.display());
-        let settings = model::settings(spec.name, &sim.base_url()).unwrap();
-        Self::new(place, spec, runtime, &folder.join(spec.program), &path, Some(settings))
+        let settings = model::settings(&spec.name, &sim.base_url()).unwrap();
+        Self::new(place, spec, runtime, &folder.join(&*spec.program), &path, Some(settings))
     }
 
     fn new(
@@ -136,9 +136,9 @@ impl<'a> Bench<'a> {
     ) -> Self {
         let is_real = settings.is_some();
         let kind = if is_real { "real" } else { "scripted" };
-        let place = place.join(kind).join(spec.name);
+        let place = place.join(kind).join(&*spec.name);
         let (work, data) = (place.join("work"), place.join("data"));
-        let home = data.join("homes").join(spec.name);
+        let home = data.join("homes").join(&*spec.name);
         for folder in [&work, &home, &place.join("tmp")] {
             fs::create_dir_all(folder).unwrap();
         }
@@ -152,7 +152,7 @@ impl<'a> Bench<'a> {
         request.options.home = Some(home.clone());
         request.options.permissions = Permissions::ReadOnly;
         let mut arguments: Vec<String> =
-            ["run", "--agent", spec.name, "--permissions", "read-only", "--isolated"]
+            ["run", "--agent", &spec.name, "--permissions", "read-only", "--isolated"]
                 .map(Into::into)
                 .to_vec();
         arguments.extend(["--bin".to_owned(), program.display().to_string()]);
@@ -173,7 +173,7 @@ impl<'a> Bench<'a> {
         }
         let host = Host::new(HostConfig::from_environment(base.iter().cloned().collect()));
         let agent =
-            CliAgent::new(agent::find(spec.name).unwrap(), host.clone()).with_program(program);
+            CliAgent::new(agent::find(&spec.name).unwrap(), host.clone()).with_program(program);
         Self { place, runtime, spec, agent, host, request, arguments, base, is_real }
     }
 
@@ -181,7 +181,7 @@ impl<'a> Bench<'a> {
     /// Ostler adds and of the raw turns.
     fn warm(&self, rounds: usize) -> (f64, f64) {
         let plan = self.plan(Mode::Warm);
-        let mut raw = Raw::start(self.spec.name, self.command(&plan), &self.request);
+        let mut raw = Raw::start(&self.spec.name, self.command(&plan), &self.request);
         let mut memo = None;
         let (mut direct, mut through) = (Vec::new(), Vec::new());
         for round in 0..rounds + 5 {
@@ -196,7 +196,7 @@ impl<'a> Bench<'a> {
             }
         }
         drop(raw);
-        let name = self.spec.name;
+        let name = &self.spec.name;
         let of = |took: &[Took], of: fn(&Took) -> f64| took.iter().map(of).collect::<Vec<_>>();
         let over = |of: fn(&Took) -> f64| -> Vec<f64> {
             direct.iter().zip(&through).map(|(one, other)| of(other) - of(one)).collect()

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, fmt, path::Path, time::Duration};
 
 use super::{
-    CommandLine, Dialect, Launch, LaunchError, StopStep,
+    AgentSpec, CommandLine, Dialect, Launch, LaunchError, StopStep,
     http::{HttpCall, HttpReply, ServerAddress, ServerError},
 };
 use crate::{
@@ -61,6 +61,8 @@ impl fmt::Debug for WarmSpec {
 /// can be changed in a running process must not be in the line.
 #[derive(Clone, Copy)]
 pub struct WarmLaunch<'a> {
+    /// Of which agent.
+    pub spec: &'a AgentSpec,
     /// How to run it.
     pub options: &'a Options,
     /// For which session, at first.
@@ -95,6 +97,7 @@ impl<'a> WarmLaunch<'a> {
     #[must_use]
     pub fn as_launch(&self) -> Launch<'a> {
         Launch {
+            spec: self.spec,
             mode: Mode::Warm,
             options: self.options,
             open: self.open,

@@ -26,7 +26,7 @@ impl Agent for Named {
     fn validate(&self) -> BoxFuture<'_, Result<Health, Unusable>> {
         Box::pin(async move {
             if self.mark == 0 {
-                let (agent, hint) = ("gone", "");
+                let (agent, hint) = (self.name.clone(), "");
                 return Err(BinaryError::Missing { agent, path: "gone".into(), hint }.into());
             }
             if let Some(others) = &self.others {

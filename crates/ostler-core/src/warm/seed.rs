@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     agent::{
-        AgentSpec, CommandLine, Dialect, LaunchError, Stdin, WarmLaunch, WarmSpec,
+        AgentRef, CommandLine, Dialect, LaunchError, Stdin, WarmLaunch, WarmSpec,
         http::ServerAddress,
     },
     failure::chain,
@@ -147,8 +147,8 @@ impl Seed {
     }
 
     /// Returns whose process it is.
-    pub(crate) fn spec(&self) -> &'static AgentSpec {
-        self.prepared.spec
+    pub(crate) fn spec(&self) -> &AgentRef {
+        &self.prepared.spec
     }
 
     /// Starts a process, for a session that exists or for any new one, or begins
@@ -173,7 +173,7 @@ impl Seed {
         let pid = footing.pid();
         let worker = Worker::new(Parts {
             member,
-            agent: prepared.spec.name,
+            agent: prepared.spec.name.clone(),
             is_shared: warm.sessions_per_process > 1,
             can_steer: warm.supports_steering,
             footing,
@@ -215,6 +215,7 @@ impl Seed {
         })
         .map_err(|error| not_started(chain(&error)))?;
         let dialect = (warm.dialect)(&WarmLaunch {
+            spec: &prepared.spec,
             options: &prepared.request.options,
             open,
             new_id: &new_id,
@@ -236,6 +237,7 @@ pub(super) fn line(
 ) -> Result<CommandLine, LaunchError> {
     let variables = prepared.environment(&CommandLine::default(), run_dir, "");
     (warm.launch)(&WarmLaunch {
+        spec: &prepared.spec,
         options: &prepared.request.options,
         open,
         new_id,

@@ -1,9 +1,12 @@
-//! Plays Gemini CLI's headless mode, in its three formats.
+//! Plays Gemini CLI's headless mode, in its three formats. `acp` plays the process
+//! that is kept.
 
+mod acp;
 mod lines;
 
 use std::path::Path;
 
+use self::acp::Server;
 use self::lines::{Lines, Stats};
 use super::agent::{Agent, Props};
 use super::answer::{Answer, pieces};
@@ -35,6 +38,7 @@ const FLAGS: &[Flag] = &[
     flag(&["--allowed-tools"], Takes::One),
     flag(&["--allowed-mcp-server-names"], Takes::One),
     flag(&["--extensions", "-e"], Takes::One),
+    flag(&["--acp", "--experimental-acp"], Takes::Nothing),
 ];
 
 /// How it ends without a turn: a line for stderr and the exit code.
@@ -70,6 +74,9 @@ pub(super) fn play(props: &Props, stage: &mut Stage<'_>) -> Result<End, Error> {
             stage.write_line(Stream::Stdout, text)?;
             return Ok(End::Exit(0));
         }
+    }
+    if given.has("--acp") {
+        return Server::new(&given, props, stage)?.serve();
     }
     let output = match given.value("--output-format") {
         None | Some("text") => Output::Text,

@@ -8,7 +8,7 @@ use std::io;
 use clap::{Args, ValueEnum};
 use ostler_core::{
     CliAgent, Host, HostConfig,
-    agent::{AGENTS, AgentSpec, Caps},
+    agent::{AgentRef, Caps},
     registry::{Agent as _, Unusable},
     version::{Found, Health},
 };
@@ -39,7 +39,8 @@ pub(crate) enum FormArg {
 /// Lists the agents.
 pub(crate) async fn run(args: AgentsArgs, settings: Settings, ui: &mut Ui) -> Exit {
     let host = Host::new(HostConfig::from_environment(settings.environment.clone()));
-    let rows: Vec<_> = look(&settings, &host).await.iter().map(Row::new).collect();
+    let looks = look(&settings, &host).await;
+    let rows: Vec<_> = looks.iter().map(Row::new).collect();
     let shown = match args.output {
         FormArg::Text => ui.line(&text(&rows)),
         FormArg::Json => {
@@ -62,7 +63,7 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    pub(crate) fn spec(&self) -> &'static AgentSpec {
+    pub(crate) fn spec(&self) -> &AgentRef {
         self.agent.spec()
     }
 }
@@ -70,8 +71,8 @@ impl Look {
 /// Looks for every agent, all at once, in the order of the table.
 pub(crate) async fn look(settings: &Settings, host: &Host) -> Vec<Look> {
     let mut tasks = JoinSet::new();
-    for (number, spec) in AGENTS.iter().enumerate() {
-        let agent = agent(spec, settings, host);
+    for (number, spec) in settings.roster.iter().enumerate() {
+        let agent = agent(spec.clone(), settings, host);
         tasks.spawn(async move {
             let found = agent.validate().await;
             (number, Look { agent, found })
@@ -84,10 +85,11 @@ pub(crate) async fn look(settings: &Settings, host: &Host) -> Vec<Look> {
 
 /// Returns an agent with the program or the server that the settings name for
 /// it, if they do.
-pub(crate) fn agent(spec: &'static AgentSpec, settings: &Settings, host: &Host) -> CliAgent {
+pub(crate) fn agent(spec: AgentRef, settings: &Settings, host: &Host) -> CliAgent {
+    let is_backend = spec.name == settings.agent.name;
     let agent = CliAgent::new(spec, host.clone());
     let agent = match &settings.program {
-        Some(program) if spec.name == settings.agent.name => agent.with_program(program),
+        Some(program) if is_backend => agent.with_program(program),
         Some(_) | None => agent,
     };
     attached(agent, settings)
@@ -95,7 +97,7 @@ pub(crate) fn agent(spec: &'static AgentSpec, settings: &Settings, host: &Host) 
 
 /// Attaches an agent to the server that the settings name for it, if they do.
 pub(crate) fn attached(agent: CliAgent, settings: &Settings) -> CliAgent {
-    match settings.server_of(agent.spec().name) {
+    match settings.server_of(&agent.spec().name) {
         // One that cannot be attached has no such setting.
         Some(server) => agent.clone().attached_to(server.clone()).unwrap_or(agent),
         None => agent,
@@ -104,9 +106,11 @@ pub(crate) fn attached(agent: CliAgent, settings: &Settings) -> CliAgent {
 
 /// One agent, as it is printed. The field names are part of the contract.
 #[derive(Serialize)]
-struct Row {
-    name: &'static str,
-    title: &'static str,
+struct Row<'a> {
+    name: &'a str,
+    title: &'a str,
+    /// Whether it comes from the configuration file.
+    configured: bool,
     /// Whether it can be used: its program is there, or its server is well.
     installed: bool,
     path: Option<String>,
@@ -117,7 +121,7 @@ struct Row {
     version_status: Option<Standing>,
     tested_versions: &'static [&'static str],
     warm: bool,
-    capabilities: &'static Caps,
+    capabilities: &'a Caps,
     /// Why it cannot run, or what is not as it should be.
     problem: Option<String>,
     install_hint: &'static str,
@@ -143,15 +147,16 @@ impl ServerRow {
     }
 }
 
-impl Row {
-    fn new(look: &Look) -> Self {
+impl<'a> Row<'a> {
+    fn new(look: &'a Look) -> Self {
         let spec = look.spec();
         let health = look.found.as_ref().ok();
         let version = health.and_then(|health| health.version.clone());
         let status = health.map(|_| Standing::of(version.as_deref(), spec.tested_versions));
         Self {
-            name: spec.name,
-            title: spec.title,
+            name: &spec.name,
+            title: &spec.title,
+            configured: spec.custom.is_some(),
             installed: health.is_some(),
             path: health.and_then(|health| Some(health.path()?.display().to_string())),
             server: ServerRow::new(look),
@@ -246,6 +251,8 @@ fn align(rows: &[Vec<String>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use ostler_core::agent::AGENTS;
+
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use ostler_core::agent::AGENTS;
+use ostler_core::agent::{AGENTS, WarmSpec};
 use serde_json::Value;
 
 use crate::support::{Outcome, Place};
@@ -30,7 +30,7 @@ fn without_any_cli_every_agent_is_listed_with_how_to_install_it() {
     let rows = rows(&json);
     assert_eq!(rows.len(), AGENTS.len());
     for (spec, row) in AGENTS.iter().zip(&rows) {
-        assert_eq!(row["name"], spec.name);
+        assert_eq!(row["name"], *spec.name);
         assert_eq!(row["installed"], false);
         for key in ["path", "version", "version_status"] {
             assert_eq!(row[key], Value::Null, "{key}");
@@ -48,6 +48,7 @@ fn the_keys_of_a_row_are_the_documented_ones() {
     let page = fs::read_to_string(page("docs/doctor.md")).unwrap();
     let expected = [
         "capabilities",
+        "configured",
         "install_hint",
         "installed",
         "name",
@@ -74,7 +75,7 @@ fn the_keys_of_a_row_are_the_documented_ones() {
 fn versions_are_judged_and_unreadable_ones_are_a_problem() {
     let place = Place::new();
     for (spec, answer) in AGENTS.iter().zip(["9999.0.1", "0.0.1", "none", "9999.0.1"]) {
-        place.program(spec.program, &format!("#!/bin/sh\necho {answer}\n"));
+        place.program(&spec.program, &format!("#!/bin/sh\necho {answer}\n"));
     }
     let outcome = agents(&place, &place.path("bin"), &["--output", "json"]);
     let statuses: Vec<_> =
@@ -98,11 +99,11 @@ fn the_program_of_the_chosen_backend_is_the_configured_one() {
     let mut command = place.ostler(&["agents", "--output", "json"]);
     command
         .env("PATH", "/nowhere")
-        .env("AGENT_BACKEND", spec.name)
+        .env("AGENT_BACKEND", &*spec.name)
         .env("BACKEND_CLI_PATH", &program);
     let rows = rows(&Outcome::of_input(command, None));
     for row in rows {
-        let is_chosen = row["name"] == spec.name;
+        let is_chosen = row["name"] == *spec.name;
         assert_eq!(row["installed"], is_chosen, "{row}");
         assert_eq!(row["version"] == "1.2.3", is_chosen, "{row}");
     }
@@ -114,7 +115,7 @@ fn an_agent_that_never_tells_its_version_does_not_hold_up_the_others() {
     let hang = place.script(&serde_json::json!([{ "do": "hang" }]));
     for spec in AGENTS {
         fs::create_dir_all(place.path("bin")).unwrap();
-        std::os::unix::fs::symlink(&hang, place.path("bin").join(spec.program)).unwrap();
+        std::os::unix::fs::symlink(&hang, place.path("bin").join(&*spec.program)).unwrap();
     }
     let began = std::time::Instant::now();
     let outcome = agents(&place, &place.path("bin"), &["--output", "json"]);
@@ -154,7 +155,7 @@ fn the_page_of_compatibility_says_what_the_specs_say() {
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).expect("the page has the first marker");
     let (written, after) = rest.split_once(END).expect("the page has the second marker");
-    let made = format!("\n{}\n{}\n", versions(), capabilities());
+    let made = format!("\n{}\n{}\n{}\n", versions(), capabilities(), kept());
     if std::env::var_os("OSTLER_UPDATE_DOCS").is_some() {
         fs::write(&path, format!("{before}{BEGIN}{made}{END}{after}")).unwrap();
         return;
@@ -167,7 +168,7 @@ fn versions() -> String {
     text.push_str("|---|---|---|---|---|\n");
     for spec in AGENTS {
         let tested = spec.tested_versions.join(", ");
-        let (title, name, program) = (spec.title, spec.name, spec.program);
+        let (title, name, program) = (&spec.title, &spec.name, &spec.program);
         let hint = spec.install_hint;
         text.push_str(&format!("| {title} | `{name}` | `{program}` | {tested} | {hint} |\n"));
     }
@@ -177,7 +178,7 @@ fn versions() -> String {
 fn capabilities() -> String {
     let caps: Vec<Value> =
         AGENTS.iter().map(|spec| serde_json::to_value(&spec.caps).unwrap()).collect();
-    let titles: Vec<_> = AGENTS.iter().map(|spec| spec.title).collect();
+    let titles: Vec<_> = AGENTS.iter().map(|spec| &*spec.title).collect();
     let mut text = format!("| | {} |\n|---|", titles.join(" | "));
     text.push_str(&"---|".repeat(AGENTS.len()));
     text.push('\n');
@@ -186,6 +187,27 @@ fn capabilities() -> String {
         text.push_str(&format!("| `{key}` | {} |\n", cells.join(" | ")));
     }
     text
+}
+
+/// What is true of the agents while they are kept running.
+fn kept() -> String {
+    let row = |name: &str, cell: fn(&WarmSpec) -> String| {
+        let cells: Vec<_> = AGENTS.iter().map(|spec| spec.warm.map_or("-".into(), cell)).collect();
+        format!("| {name} | {} |\n", cells.join(" | "))
+    };
+    let titles: Vec<_> = AGENTS.iter().map(|spec| &*spec.title).collect();
+    [
+        format!("| kept running | {} |\n", titles.join(" | ")),
+        format!("|---|{}\n", "---|".repeat(AGENTS.len())),
+        row("sessions in one process", |warm| warm.sessions_per_process.to_string()),
+        row("a process for any directory", |warm| {
+            if warm.is_bound_to_directory { "no" } else { "yes" }.to_owned()
+        }),
+        row("`--when-busy steer`", |warm| {
+            if warm.supports_steering { "joins the turn" } else { "waits, and says so" }.to_owned()
+        }),
+    ]
+    .concat()
 }
 
 fn cell(key: &str, value: &Value) -> String {

@@ -20,9 +20,9 @@ pub(super) struct Stats {
     pub(super) duration_ms: u64,
 }
 
-const INPUT: u64 = 400;
+pub(super) const INPUT: u64 = 400;
 const CACHED: u64 = 150;
-const OUTPUT: u64 = 21;
+pub(super) const OUTPUT: u64 = 21;
 const THOUGHTS: u64 = 9;
 
 impl Lines<'_> {

@@ -1,7 +1,8 @@
-//! The agents that are kept for many prompts, played: Claude, Codex and Pi.
+//! The agents that are kept for many prompts, played: Claude, Codex, Gemini and Pi.
 
 mod claude;
 mod codex;
+mod gemini;
 mod pi;
 
 use std::io::{BufRead, BufReader, Write};
