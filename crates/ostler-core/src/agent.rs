@@ -8,7 +8,7 @@
 pub mod acp;
 pub mod claude;
 pub mod codex;
-mod command_line;
+pub(crate) mod command_line;
 mod custom;
 mod dialect;
 mod document;
@@ -52,7 +52,7 @@ pub use self::{
     },
     name::{AgentName, NameError, resolve_backend, resolve_provider},
     roster::Roster,
-    warm::{WarmLaunch, WarmSpec},
+    warm::{AttachSpec, WarmLaunch, WarmSpec},
 };
 use crate::{
     event::Mode,

@@ -1,6 +1,7 @@
-//! An agent that is a program on this machine: one process per turn.
+//! An agent that is a program on this machine, or a server that somebody runs.
 //!
-//! Checks a request and finds the program; what happens then is in `one_shot`.
+//! Checks a request and finds the program; what happens then is in `one_shot`
+//! and `warm`.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -13,23 +14,31 @@ use thiserror::Error;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    agent::{AgentName, AgentRef, Caps, CommandLine, Custom, LaunchError},
+    agent::{
+        AgentName, AgentRef, AttachSpec, Caps, CommandLine, Custom, LaunchError,
+        command_line::warn_if_asking,
+        http::{HttpReply, ServerAddress, ServerError},
+    },
     binary::{self, BinaryError},
     event::{Mode, TurnId},
     failure::chain,
     handshake::{self, HandshakeError, Introduction, Start},
     host::Host,
     outbox::Outbox,
-    prepared::{InFlight, Prepared, Session},
+    prepared::{Base, InFlight, Prepared, Session},
     proc::SpawnError,
-    registry::{Agent, BoxFuture},
-    request::{self, Open, RequestError, TurnRequest},
+    registry::{Agent, BoxFuture, Unusable},
+    request::{self, Open, Permissions, RequestError, TurnRequest},
     run_dir::RunDir,
     template,
     transcript::Transcript,
     turn::{Control, EVENTS_AHEAD, Turn},
-    version::{self, Health},
+    version::{self, Found, Health},
+    warm::wire,
 };
+
+/// How long a server that somebody else runs may take to say that it is well.
+const SERVER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Why a turn could not be started at all.
 #[derive(Debug, Error)]
@@ -40,6 +49,9 @@ pub enum StartError {
     /// The program cannot be run.
     #[error(transparent)]
     Binary(#[from] BinaryError),
+    /// The server cannot be used.
+    #[error(transparent)]
+    Server(#[from] ServerError),
     /// The command line cannot be made.
     #[error(transparent)]
     Launch(#[from] LaunchError),
@@ -56,8 +68,43 @@ pub enum StartError {
     ShuttingDown,
 }
 
-/// What would be run: the answer to `--dry-run`.
-pub struct Plan {
+/// An agent that is only ever a program of its own.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{agent} cannot be a server of somebody else's")]
+pub struct NotAttachable {
+    /// Which.
+    pub agent: AgentName,
+}
+
+/// What would be done: the answer to `--dry-run`.
+#[derive(Debug)]
+pub enum Plan {
+    /// A process would be started.
+    Process(ProcessPlan),
+    /// A server that somebody else runs would be called.
+    Server {
+        /// Where it is, and as whom it would be called.
+        server: ServerAddress,
+        /// What it would be asked.
+        prompt: String,
+        /// What could not be done as asked.
+        warnings: Vec<String>,
+    },
+}
+
+impl Plan {
+    /// Returns the process that would be started, if one would.
+    #[must_use]
+    pub fn process(self) -> Option<ProcessPlan> {
+        match self {
+            Self::Process(process) => Some(process),
+            Self::Server { .. } => None,
+        }
+    }
+}
+
+/// The process of a turn.
+pub struct ProcessPlan {
     /// The program.
     pub program: PathBuf,
     /// The command line, for a run folder that is not made yet.
@@ -66,19 +113,20 @@ pub struct Plan {
     pub environment: Vec<(OsString, OsString)>,
 }
 
-impl fmt::Debug for Plan {
+impl fmt::Debug for ProcessPlan {
     /// Leaves the environment out: there are secrets in it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan").field("program", &self.program).finish_non_exhaustive()
+        f.debug_struct("ProcessPlan").field("program", &self.program).finish_non_exhaustive()
     }
 }
 
-/// An agent that is a program on this machine.
+/// An agent that is a program on this machine, unless it is attached to a server.
 #[derive(Clone, Debug)]
 pub struct CliAgent {
     spec: AgentRef,
     host: Host,
     program: Option<PathBuf>,
+    server: Option<ServerAddress>,
     unasked: Option<mpsc::Sender<Turn>>,
 }
 
@@ -86,7 +134,7 @@ impl CliAgent {
     /// Makes an agent that is found in PATH.
     #[must_use]
     pub fn new(spec: impl Into<AgentRef>, host: Host) -> Self {
-        Self { spec: spec.into(), host, program: None, unasked: None }
+        Self { spec: spec.into(), host, program: None, server: None, unasked: None }
     }
 
     /// Uses this program instead.
@@ -94,6 +142,59 @@ impl CliAgent {
     pub fn with_program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = Some(program.into());
         self
+    }
+
+    /// Speaks with a server that somebody else runs, instead of starting any
+    /// process. Every turn then goes there, and counts as warm.
+    ///
+    /// What the server keeps is its own: it is never stopped, and what its
+    /// operator set counts. What a turn may do is said with its session.
+    ///
+    /// # Errors
+    /// When this agent has no such server.
+    pub fn attached_to(mut self, server: ServerAddress) -> Result<Self, NotAttachable> {
+        if self.attach_spec().is_none() {
+            return Err(NotAttachable { agent: self.spec.name.clone() });
+        }
+        self.server = Some(server);
+        Ok(self)
+    }
+
+    /// Returns the server that the agent is attached to.
+    #[must_use]
+    pub fn server(&self) -> Option<&ServerAddress> {
+        self.server.as_ref()
+    }
+
+    /// Asks the server that the agent is attached to whether it is well; `None`
+    /// if it is not attached to any.
+    pub async fn ask_server(&self, limit: Duration) -> Option<Result<Health, ServerError>> {
+        let server = self.server.as_ref()?;
+        let attach = self.attach_spec()?;
+        let began = Instant::now();
+        let reply = wire::ask_once((attach.health)(server, limit)).await;
+        let latency = began.elapsed();
+        let reply = match &reply {
+            Ok((status, body)) => Ok(HttpReply { status: *status, body }),
+            Err(why) => Err(why.as_str()),
+        };
+        Some((attach.judge)(server, reply).map(|version| {
+            server.remember_version(&version);
+            let version = Some(version).filter(|version| !version.is_empty());
+            let warning = match &version {
+                None => Some("the server does not tell its version".to_owned()),
+                Some(version) if self.spec.tested_versions.contains(&version.as_str()) => None,
+                Some(version) => {
+                    let tested = self.spec.tested_versions.join(", ");
+                    Some(format!("version {version} was not tested with this; {tested} was"))
+                }
+            };
+            Health { at: Found::Server { url: server.url().to_owned(), latency }, version, warning }
+        }))
+    }
+
+    fn attach_spec(&self) -> Option<&'static AttachSpec> {
+        self.spec.warm?.attach.as_ref()
     }
 
     /// Hands over the turns that the agent begins by itself, for instance when
@@ -132,12 +233,16 @@ impl CliAgent {
     pub fn plan(&self, request: &TurnRequest) -> Result<Plan, StartError> {
         let run_dir = self.example_run_dir();
         let ready = self.prepare(request.clone())?;
+        if let Base::Server(server) = &ready.base {
+            let (prompt, warnings) = (ready.prompt(), ready.notes().collect());
+            return Ok(Plan::Server { server: server.clone(), prompt, warnings });
+        }
         let line = match (ready.request.mode, self.spec.warm) {
             (Mode::Warm, Some(warm)) => ready.warm_line(warm, &run_dir)?,
             (Mode::Warm, None) | (Mode::OneShot, _) => ready.line(&run_dir)?,
         };
         let environment = ready.environment(&line, &run_dir, "trn_…");
-        Ok(Plan { program: ready.program_of(&line), line, environment })
+        Ok(Plan::Process(ProcessPlan { program: ready.program_of(&line), line, environment }))
     }
 
     /// Starts an agent that speaks ACP, lets it say who it is, and ends it. No
@@ -187,7 +292,7 @@ impl CliAgent {
                     agent: self.spec.name.to_string(),
                 }));
             }
-            if request.options.home.is_none() {
+            if request.options.home.is_none() && self.server.is_none() {
                 request.options.home.clone_from(&memo.home);
             }
         }
@@ -198,6 +303,9 @@ impl CliAgent {
         if let (Some(template), Open::New) = (&mut request.options.template, &request.open) {
             let id = || uuid::Uuid::new_v4().to_string();
             template.variables.entry("SessionId".to_owned()).or_insert_with(id);
+        }
+        if let Some(server) = &self.server {
+            return Ok(self.at_server(server, request));
         }
         let named = request.options.template.as_ref().and_then(|template| template.command.first());
         let program = match named {
@@ -214,12 +322,43 @@ impl CliAgent {
         Ok(Prepared {
             spec: self.spec.clone(),
             host: self.host.clone(),
-            program,
+            base: Base::Program(program),
             version,
             request,
             warnings,
             unasked: self.unasked.clone(),
         })
+    }
+
+    /// Makes a turn at the server of it, whatever the mode that was asked for.
+    fn at_server(&self, server: &ServerAddress, mut request: TurnRequest) -> Prepared {
+        let mut warnings = Vec::new();
+        if let Some(program) = &self.program {
+            let (program, url) = (program.display(), server.url());
+            warnings.push(format!("{program} is not run: turns go to the server at {url}"));
+        }
+        if request.mode == Mode::OneShot {
+            // Whoever wants one turn in one process does not wait to be asked.
+            warn_if_asking(&mut warnings, &request.options);
+            if request.options.permissions == Permissions::Ask {
+                request.options.permissions = Permissions::ReadOnly;
+            }
+            request.mode = Mode::Warm;
+        }
+        if let Some(attach) = self.attach_spec() {
+            warnings.extend((attach.warnings)(&request.options));
+        }
+        // Its sessions are not kept in a home of ours.
+        request.options.home = None;
+        Prepared {
+            spec: self.spec.clone(),
+            host: self.host.clone(),
+            base: Base::Server(server.clone()),
+            version: server.version(),
+            request,
+            warnings,
+            unasked: self.unasked.clone(),
+        }
     }
 
     /// Runs the turn in a process of its own where none can be kept for it.
@@ -236,8 +375,9 @@ impl CliAgent {
     /// Asks for the version beside the turn, for the next one to know. A program
     /// that the operator named may be anything, and is not started twice.
     fn learn_version(&self, ready: &Prepared) {
+        let Base::Program(program) = &ready.base else { return };
         if ready.version.is_none() && self.program.is_none() && self.spec.custom.is_none() {
-            let (host, program) = (self.host.clone(), ready.program.clone());
+            let (host, program) = (self.host.clone(), program.clone());
             self.host.tasks().spawn(async move {
                 let read = version::read(&host, program);
                 host.shutdown_token().run_until_cancelled(read).await
@@ -250,7 +390,7 @@ impl CliAgent {
     async fn read_version(&self, custom: &Custom, program: PathBuf) -> Result<Health, SpawnError> {
         let Some((word, args)) = custom.version.as_ref().and_then(|words| words.split_first())
         else {
-            return Ok(Health { path: program, version: None, warning: None });
+            return Ok(Health { at: Found::Program(program), version: None, warning: None });
         };
         let named = Path::new(word);
         let path = self.host.environment().get(OsStr::new("PATH"));
@@ -262,7 +402,7 @@ impl CliAgent {
             // That the version is not known does not keep it from running.
             Err(error) => {
                 let warning = format!("its version could not be read: {}", chain(&error));
-                Ok(Health { path: program, version: None, warning: Some(warning) })
+                Ok(Health { at: Found::Program(program), version: None, warning: Some(warning) })
             }
             read => read,
         }
@@ -291,17 +431,20 @@ impl Agent for CliAgent {
         &self.spec.caps
     }
 
-    fn validate(&self) -> BoxFuture<'_, Result<Health, BinaryError>> {
+    fn validate(&self) -> BoxFuture<'_, Result<Health, Unusable>> {
         Box::pin(async move {
+            if let Some(answer) = self.ask_server(SERVER_LIMIT).await {
+                return Ok(answer?);
+            }
             let program = self.find()?;
             let read = match &self.spec.custom {
                 None => version::read(&self.host, program.clone()).await,
                 Some(custom) => self.read_version(custom, program.clone()).await,
             };
-            read.map_err(|error| {
+            Ok(read.map_err(|error| {
                 let why = format!("cannot be executed: {}", chain(&error));
                 BinaryError::NotRunnable { agent: self.spec.name.clone(), path: program, why }
-            })
+            })?)
         })
     }
 

@@ -42,6 +42,9 @@
 //! whatever happens; the *verdict* is made from the agent's last word, the exit
 //! of its process and the driver's own reason.
 //!
+//! An agent that is a server can also be somebody else's: then there is no
+//! process, and nothing is ever stopped. See [`CliAgent::attached_to`].
+//!
 //! A *session* is the agent's own memory of a conversation. Its id and what
 //! must be known to go on with it come back as a [`memo::Memo`].
 //!

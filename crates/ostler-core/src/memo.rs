@@ -28,6 +28,9 @@ pub struct Memo {
     /// The agent's home, when it was not the user's.
     #[serde(default)]
     pub home: Option<PathBuf>,
+    /// The address of the server that keeps it, when that is somebody else's.
+    #[serde(default)]
+    pub server: Option<String>,
     /// When it began.
     #[serde(default)]
     pub created_at: Option<Timestamp>,
@@ -62,6 +65,7 @@ impl Memo {
             agent: agent.into(),
             cwd: None,
             home: None,
+            server: None,
             created_at: None,
             updated_at: None,
             model: None,
@@ -70,6 +74,26 @@ impl Memo {
             totals: None,
             system_sent: false,
             system_hash: None,
+        }
+    }
+}
+
+/// Where an agent keeps its sessions. What is kept in one place is not in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept<'a> {
+    /// In a home: the user's, or one of the agent's own.
+    Home(Option<&'a Path>),
+    /// By the server at this address.
+    Server(&'a str),
+}
+
+impl Memo {
+    /// Returns where the session is kept.
+    #[must_use]
+    pub fn kept(&self) -> Kept<'_> {
+        match &self.server {
+            Some(url) => Kept::Server(url),
+            None => Kept::Home(self.home.as_deref()),
         }
     }
 }
@@ -151,8 +175,8 @@ impl MemoStore {
         })
     }
 
-    /// Finds the memo that was used last for an agent in a directory, with the
-    /// same home: another home has other sessions.
+    /// Finds the memo that was used last for an agent in a directory, of those
+    /// that are kept there.
     ///
     /// # Errors
     /// When the folder cannot be listed. Files that are no memos are passed over.
@@ -160,7 +184,7 @@ impl MemoStore {
         &self,
         agent: &str,
         cwd: &Path,
-        home: Option<&Path>,
+        kept: Kept<'_>,
     ) -> Result<Option<Memo>, MemoError> {
         let folder = self.root.join(agent);
         let entries = match fs::read_dir(&folder) {
@@ -174,7 +198,7 @@ impl MemoStore {
             .filter_map(Result::ok)
             .filter(|entry| entry.path().extension().is_some_and(|ext| ext == "json"))
             .filter_map(|entry| read(&entry.path()).ok().flatten())
-            .filter(|memo| memo.cwd.as_deref() == Some(cwd) && memo.home.as_deref() == home)
+            .filter(|memo| memo.cwd.as_deref() == Some(cwd) && memo.kept() == kept)
             .max_by_key(|memo| memo.updated_at);
         Ok(newest)
     }
@@ -229,10 +253,18 @@ mod tests {
         store.save(&memo("c", "/other", 99)).unwrap();
         store.save(&memo("a", "/w", 20)).unwrap();
         assert_eq!(store.load("claude", "a").unwrap().unwrap().updated_at, at(20));
-        assert_eq!(store.newest("claude", Path::new("/w"), None).unwrap().unwrap().id, "b");
-        let other_home = Some(Path::new("/h"));
-        assert_eq!(store.newest("claude", Path::new("/w"), other_home).unwrap(), None);
-        assert_eq!(store.newest("codex", Path::new("/w"), None).unwrap(), None);
+        assert_eq!(
+            store.newest("claude", Path::new("/w"), Kept::Home(None)).unwrap().unwrap().id,
+            "b"
+        );
+        for elsewhere in [Kept::Home(Some(Path::new("/h"))), Kept::Server("http://127.0.0.1")] {
+            assert_eq!(store.newest("claude", Path::new("/w"), elsewhere).unwrap(), None);
+        }
+        let at_server = Memo { server: Some("http://host".to_owned()), ..memo("d", "/w", 40) };
+        store.save(&at_server).unwrap();
+        let found = store.newest("claude", Path::new("/w"), Kept::Server("http://host"));
+        assert_eq!(found.unwrap().unwrap().id, "d");
+        assert_eq!(store.newest("codex", Path::new("/w"), Kept::Home(None)).unwrap(), None);
         assert_eq!(store.load("claude", "zzz").unwrap(), None);
     }
 
@@ -256,6 +288,6 @@ mod tests {
         fs::write(dir.path().join("sessions/codex/x.json"), "{").unwrap();
         let error = store.load("codex", "x").unwrap_err();
         assert!(error.to_string().contains("x.json"), "{error}");
-        assert_eq!(store.newest("codex", Path::new("/w"), None).unwrap(), None);
+        assert_eq!(store.newest("codex", Path::new("/w"), Kept::Home(None)).unwrap(), None);
     }
 }

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    agent::{AgentRef, CommandLine, Exit, Launch, LaunchError, TurnEnd},
+    agent::{AgentRef, CommandLine, Exit, Launch, LaunchError, TurnEnd, http::ServerAddress},
     binary,
     driver::Limits,
     environment::ChildEnvironment,
@@ -45,13 +45,22 @@ const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 pub(crate) struct Prepared {
     pub(crate) spec: AgentRef,
     pub(crate) host: Host,
-    pub(crate) program: PathBuf,
+    pub(crate) base: Base,
     pub(crate) version: Option<String>,
     pub(crate) request: TurnRequest,
     /// What is not done as asked, whatever the command line.
     pub(crate) warnings: Vec<String>,
     /// Who gets the turns that the agent begins by itself.
     pub(crate) unasked: Option<mpsc::Sender<Turn>>,
+}
+
+/// What turns run on.
+#[derive(Clone)]
+pub(crate) enum Base {
+    /// A program on this machine.
+    Program(PathBuf),
+    /// A server of somebody else's.
+    Server(ServerAddress),
 }
 
 /// A turn while it runs: its way out, its way in, and its clock.
@@ -89,9 +98,12 @@ impl Prepared {
 
     /// Returns the program that the command line names, else the agent's own.
     pub(crate) fn program_of(&self, line: &CommandLine) -> PathBuf {
-        let Some(named) = line.program.as_deref().map(Path::new) else {
-            return self.program.clone();
+        let own = match &self.base {
+            Base::Program(path) => path.clone(),
+            // Turns there have no command line.
+            Base::Server(_) => PathBuf::from(&*self.spec.program),
         };
+        let Some(named) = line.program.as_deref().map(Path::new) else { return own };
         let path = self.host.environment().get(OsStr::new("PATH"));
         let is_bare = named.components().count() == 1 && !named.is_absolute();
         let found = if is_bare { binary::search(named, path.map(AsRef::as_ref)) } else { None };
@@ -278,6 +290,11 @@ impl Prepared {
             return None;
         }
         let there = there.join(", ");
+        if let Base::Server(_) = self.base {
+            return Some(format!(
+                "obeyed, if the server's own settings do not prevent it, although the directory is not trusted: {there}"
+            ));
+        }
         Some(if options.is_literal() {
             format!(
                 "obeyed, although the directory is not trusted: {there}; the literal command line cannot prevent it"
@@ -339,6 +356,10 @@ impl Prepared {
         // Some agents find a session only where it began.
         memo.cwd.get_or_insert_with(|| self.request.options.cwd.clone());
         memo.home.clone_from(&self.request.options.home);
+        memo.server = match &self.base {
+            Base::Server(server) => Some(server.url().to_owned()),
+            Base::Program(_) => None,
+        };
         if known.is_none() {
             memo.system_hash = self.request.options.system_prompt.as_deref().map(memo::hash);
         }

@@ -3,12 +3,14 @@
 use std::{
     pin::Pin,
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use thiserror::Error;
+use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
-    agent::{AgentName, Caps},
+    agent::{AgentName, Caps, http::ServerError},
     binary::BinaryError,
     cli_agent::StartError,
     request::TurnRequest,
@@ -28,11 +30,28 @@ pub trait Agent: Send + Sync {
     fn caps(&self) -> &Caps;
 
     /// Finds out whether the agent could run, and which version it is.
-    fn validate(&self) -> BoxFuture<'_, Result<Health, BinaryError>>;
+    ///
+    /// Takes no longer than ten seconds; a server that somebody else runs has two.
+    fn validate(&self) -> BoxFuture<'_, Result<Health, Unusable>>;
 
     /// Starts a turn. Its events and its end come from the turn.
     fn start(&self, request: TurnRequest) -> BoxFuture<'_, Result<Turn, StartError>>;
 }
+
+/// Why an agent cannot run.
+#[derive(Debug, Error)]
+pub enum Unusable {
+    /// Its program cannot.
+    #[error(transparent)]
+    Binary(#[from] BinaryError),
+    /// It is a server of somebody else's, with which something is wrong.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+}
+
+/// How long any agent may take to say whether it could run. Every agent of this
+/// library has a shorter limit of its own.
+const LIMIT: Duration = Duration::from_secs(12);
 
 /// No agent of that name is registered.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -115,15 +134,29 @@ impl Registry {
         self.read(|inner| inner.agents.clone())
     }
 
-    /// Returns those that could run now.
+    /// Returns those that could run now, in the order of their registration.
+    ///
+    /// All are asked at once, and none for longer than its time limit, so one
+    /// that hangs costs the others nothing.
     pub async fn list_available(&self) -> Vec<Arc<dyn Agent>> {
-        let mut available = Vec::new();
-        for agent in self.list() {
-            if agent.validate().await.is_ok() {
-                available.push(agent);
-            }
+        self.available_within(LIMIT).await
+    }
+
+    async fn available_within(&self, limit: Duration) -> Vec<Arc<dyn Agent>> {
+        let mut asked = JoinSet::new();
+        for (number, agent) in self.list().into_iter().enumerate() {
+            asked.spawn(async move {
+                let answer = timeout(limit, agent.validate()).await;
+                answer.is_ok_and(|health| health.is_ok()).then_some((number, agent))
+            });
         }
-        available
+        let mut available = Vec::new();
+        while let Some(answer) = asked.join_next().await {
+            // One whose own code panicked is not available either.
+            available.extend(answer.ok().flatten());
+        }
+        available.sort_by_key(|(number, _)| *number);
+        available.into_iter().map(|(_, agent)| agent).collect()
     }
 
     /// Returns how many agents there are.

@@ -27,12 +27,37 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// What `validate` found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// The program that would run.
-    pub path: PathBuf,
+    /// What turns would run on.
+    pub at: Found,
     /// Its version, if it could be read.
     pub version: Option<String>,
     /// What is not as it should be, though the agent can run.
     pub warning: Option<String>,
+}
+
+/// What an agent's turns would run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A program on this machine.
+    Program(PathBuf),
+    /// A server that somebody else runs.
+    Server {
+        /// Where it is.
+        url: String,
+        /// How long it took to say that it is well.
+        latency: Duration,
+    },
+}
+
+impl Health {
+    /// Returns the program that would run, if it is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.at {
+            Found::Program(path) => Some(path),
+            Found::Server { .. } => None,
+        }
+    }
 }
 
 /// A version, valid as long as the file is the same.
@@ -64,9 +89,7 @@ pub(crate) async fn read_by(
     args: &[OsString],
 ) -> Result<Health, SpawnError> {
     match timeout(LIMIT, ask(host, asked, args)).await {
-        Ok(Ok(Some(version))) => {
-            Ok(Health { path: program, version: Some(version), warning: None })
-        }
+        Ok(Ok(Some(version))) => Ok(known(program, version)),
         Ok(Ok(None)) => Ok(unknown(program, "its `version` command printed none")),
         Ok(Err(error)) => Err(error),
         Err(_) => Ok(unknown(program, &format!("no answer within {LIMIT:?}"))),
@@ -79,12 +102,12 @@ pub(crate) async fn read_by(
 /// When it cannot be executed at all.
 pub async fn read(host: &Host, program: PathBuf) -> Result<Health, SpawnError> {
     if let Some(version) = cached(host.data_dir(), &program) {
-        return Ok(Health { path: program, version: Some(version), warning: None });
+        return Ok(known(program, version));
     }
     match timeout(LIMIT, ask(host, &program, &["--version".into()])).await {
         Ok(Ok(Some(version))) => {
             remember(host.data_dir(), &program, &version);
-            Ok(Health { path: program, version: Some(version), warning: None })
+            Ok(known(program, version))
         }
         Ok(Ok(None)) => Ok(unknown(program, "`--version` printed none")),
         Ok(Err(error)) => Err(error),
@@ -92,9 +115,13 @@ pub async fn read(host: &Host, program: PathBuf) -> Result<Health, SpawnError> {
     }
 }
 
+fn known(path: PathBuf, version: String) -> Health {
+    Health { at: Found::Program(path), version: Some(version), warning: None }
+}
+
 fn unknown(path: PathBuf, why: &str) -> Health {
     let warning = format!("the version of {} could not be read: {why}", path.display());
-    Health { path, version: None, warning: Some(warning) }
+    Health { at: Found::Program(path), version: None, warning: Some(warning) }
 }
 
 async fn ask(host: &Host, program: &Path, args: &[OsString]) -> Result<Option<String>, SpawnError> {

@@ -4,14 +4,15 @@
 //! shared or spare one, or a new one. Who has a session open also has its lock,
 //! so a turn elsewhere, in a process of its own or of another Ostler, waits.
 
+mod footing;
 mod live;
 pub(crate) mod pool;
 pub(crate) mod seed;
 #[cfg(feature = "http")]
-mod wire;
+pub(crate) mod wire;
 #[cfg(not(feature = "http"))]
 #[path = "warm/wire/none.rs"]
-mod wire;
+pub(crate) mod wire;
 mod worker;
 
 use std::{path::Path, sync::Arc, time::Duration};
@@ -103,9 +104,15 @@ impl Prepared {
             seed = Seed::new(self, warm)?;
         }
         let mut warnings: Vec<String> = seed.warnings.drain(..).chain(self.notes()).collect();
+        let is_server = seed.key.is_server();
         let lease = self.host.pool().take(seed, self.request.open.clone()).await?;
         if lease.is_replacement {
-            warnings.push("the agent's process had ended; a new one was started".to_owned());
+            let text = if is_server {
+                "the agent's server had been out of reach; trying it again"
+            } else {
+                "the agent's process had ended; a new one was started"
+            };
+            warnings.push(text.to_owned());
         }
         let warnings = warnings.into_iter().map(|text| Status::Warning { text });
         let opening =

@@ -32,7 +32,7 @@ async fn an_agent_in_path_is_found_with_its_version_and_asked_only_once() {
         let agent = agent(spec, dir.path());
         for _ in 0..2 {
             let health = agent.validate().await.unwrap();
-            assert_eq!(health.path, dir.path().join("bin").join(&*spec.program));
+            assert_eq!(health.path().unwrap(), dir.path().join("bin").join(&*spec.program));
             assert_eq!((health.version.as_deref(), health.warning), (Some("7.8.9"), None));
         }
         assert_eq!(fs::read_to_string(asked).unwrap(), "x\n");

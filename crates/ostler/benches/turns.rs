@@ -129,7 +129,7 @@ fn pair(place: &Path, name: &str, program: &Path, setup: &Setup, rounds: usize) 
     ];
     let host = Host::new(HostConfig::from_environment(base.iter().cloned().collect()));
     let agent = CliAgent::new(agent::find(name).unwrap(), host).with_program(program);
-    let plan = agent.plan(&request).unwrap();
+    let plan = agent.plan(&request).unwrap().process().unwrap();
     let of_home = plan
         .line
         .home_files

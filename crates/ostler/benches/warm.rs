@@ -31,7 +31,7 @@ use std::{
 use ostler_core::{
     CliAgent, EventBody, Host, HostConfig, Memo, TurnRequest,
     agent::{self, AGENTS, AgentSpec, CommandLine, Stdin},
-    cli_agent::Plan,
+    cli_agent::ProcessPlan,
     event::Mode,
     registry::Agent as _,
     request::Permissions,
@@ -272,9 +272,9 @@ impl<'a> Bench<'a> {
         self.runtime.block_on(self.host.shutdown(Duration::from_secs(20)));
     }
 
-    fn plan(&self, mode: Mode) -> Plan {
+    fn plan(&self, mode: Mode) -> ProcessPlan {
         let request = TurnRequest { mode, ..self.request.clone() };
-        let plan = self.agent.plan(&request).unwrap();
+        let plan = self.agent.plan(&request).unwrap().process().unwrap();
         let CommandLine { files, home_files, .. } = &plan.line;
         let home = self.request.options.home.clone().unwrap();
         let of_home = home_files.iter().map(|(path, text)| (home.join(path), text));
@@ -286,7 +286,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the CLI itself, as Ostler would start it.
-    fn command(&self, plan: &Plan) -> Command {
+    fn command(&self, plan: &ProcessPlan) -> Command {
         let mut command = Command::new(&plan.program);
         command
             .args(&plan.line.args)

@@ -4,6 +4,7 @@
 
 mod agents;
 mod file;
+mod server;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +16,7 @@ use std::{
 };
 
 use ostler_core::{
-    agent::{self, AgentRef, NameError, Roster, acp::CustomError},
+    agent::{self, AgentRef, NameError, Roster, acp::CustomError, http::ServerAddress},
     environment::Variables,
     request::Permissions,
 };
@@ -66,6 +67,9 @@ pub(crate) struct Settings {
     pub(crate) timeout: Option<Duration>,
     /// `PERMISSION_MODE`.
     pub(crate) permissions: Option<Permissions>,
+    /// The server that is the agent `opencode`: `OPENCODE_ENABLED`, `OPENCODE_URL`,
+    /// `OPENCODE_USERNAME` and `OPENCODE_PASSWORD`.
+    pub(crate) opencode_server: Option<ServerAddress>,
     /// What was read but is not as it should be.
     pub(crate) warnings: Vec<String>,
 }
@@ -128,8 +132,16 @@ impl Settings {
                 tools.map(str::to_owned).collect::<Vec<_>>()
             })
             .filter(|tools| !tools.is_empty());
+        let server = server::Raw {
+            enabled: raw("OPENCODE_ENABLED")?,
+            url: raw("OPENCODE_URL")?,
+            user: raw("OPENCODE_USERNAME")?,
+            password: raw("OPENCODE_PASSWORD")?,
+        };
+        let opencode_server = server::read(&server, &mut warnings)?;
         Ok(Self {
             roster: Roster::default(),
+            opencode_server,
             agent: agent::resolve_backend(raw("AGENT_BACKEND")?)?.into(),
             program: text("BACKEND_CLI_PATH")?.map(PathBuf::from),
             model: text("BACKEND_MODEL")?.map(str::to_owned),
@@ -140,6 +152,13 @@ impl Settings {
             warnings,
             environment,
         })
+    }
+}
+
+impl Settings {
+    /// Returns the server that an agent is, if it is one.
+    pub(crate) fn server_of(&self, agent: &str) -> Option<&ServerAddress> {
+        self.opencode_server.as_ref().filter(|_| agent == "opencode")
     }
 }
 

@@ -207,6 +207,7 @@ static WARM: WarmSpec = WarmSpec {
     stop: STOP,
     launch: launch::kept,
     dialect: |_| acp::dialect(&FACTS),
+    attach: None,
 };
 
 /// What is true of an agent of which nothing special is known.

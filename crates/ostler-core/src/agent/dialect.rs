@@ -128,12 +128,17 @@ pub enum Order<'a> {
         /// Which.
         session: SessionKey,
     },
+    /// Nobody needs the server any more, which is somebody else's and stays.
+    /// What still runs there for us is to be ended; [`Action::Stop`] says that
+    /// it is. The last order.
+    Leave,
 }
 
 /// What the driver is to do.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Ends the process by its stop plan.
+    /// Ends the process by its stop plan. A server of somebody else's is left
+    /// alone from here on.
     Stop,
     /// Writes to the process's standard input.
     Write(Vec<u8>),

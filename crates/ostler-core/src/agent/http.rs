@@ -1,9 +1,15 @@
 //! What a dialect can ask of an agent that is an HTTP server, and what it hears
 //! from one. Data only; `warm/wire.rs` does the rest.
 
+mod address;
+
 use std::{fmt, time::Duration};
 
 use serde_json::Value;
+use thiserror::Error;
+
+pub use self::address::{AddressError, ServerAddress};
+use crate::failure::{Failure, FailureKind};
 
 /// A dialect's own name for a call it made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +48,8 @@ pub enum Method {
     Get,
     /// Changes something.
     Post,
+    /// Changes a part of something.
+    Patch,
 }
 
 impl Method {
@@ -51,6 +59,7 @@ impl Method {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Patch => "PATCH",
         }
     }
 }
@@ -98,4 +107,22 @@ pub struct HttpReply<'a> {
     pub status: u16,
     /// What came along.
     pub body: &'a [u8],
+}
+
+/// Why a server of somebody else's cannot be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{message}; {hint}")]
+pub struct ServerError {
+    /// What to branch on.
+    pub kind: FailureKind,
+    /// Which agent, where, and what is wrong there.
+    pub message: String,
+    /// What to do.
+    pub hint: &'static str,
+}
+
+impl From<&ServerError> for Failure {
+    fn from(error: &ServerError) -> Self {
+        Self::new(error.kind, error.to_string())
+    }
 }

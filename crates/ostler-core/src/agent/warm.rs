@@ -1,8 +1,11 @@
 //! An agent that is kept running between turns: the facts.
 
-use std::{ffi::OsString, fmt, path::Path};
+use std::{ffi::OsString, fmt, path::Path, time::Duration};
 
-use super::{AgentSpec, CommandLine, Dialect, Launch, LaunchError, StopStep};
+use super::{
+    AgentSpec, CommandLine, Dialect, Launch, LaunchError, StopStep,
+    http::{HttpCall, HttpReply, ServerAddress, ServerError},
+};
 use crate::{
     event::Mode,
     memo::Memo,
@@ -25,6 +28,22 @@ pub struct WarmSpec {
     pub launch: fn(&WarmLaunch<'_>) -> Result<CommandLine, LaunchError>,
     /// Makes the state machine that speaks with the process.
     pub dialect: fn(&WarmLaunch<'_>) -> Box<dyn Dialect>,
+    /// How it is spoken to as a server that somebody else runs, where it can be.
+    pub attach: Option<AttachSpec>,
+}
+
+/// How an agent is spoken to that is a server of somebody else's: there is no
+/// process of ours, and nothing to stop.
+#[derive(Clone, Copy)]
+pub struct AttachSpec {
+    /// Makes the state machine that speaks with the server.
+    pub dialect: fn(&ServerAddress) -> Box<dyn Dialect>,
+    /// Returns which options such a server cannot be told.
+    pub warnings: fn(&Options) -> Vec<String>,
+    /// Returns the call with which the server shows that it is well.
+    pub health: fn(&ServerAddress, Duration) -> HttpCall,
+    /// Reads the reply to it: the server's version, or what is wrong.
+    pub judge: fn(&ServerAddress, Result<HttpReply<'_>, &str>) -> Result<String, ServerError>,
 }
 
 impl fmt::Debug for WarmSpec {

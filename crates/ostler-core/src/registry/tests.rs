@@ -1,10 +1,17 @@
 use super::*;
-use crate::agent::claude;
+use tokio::sync::Barrier;
+
+use crate::{agent::claude, version::Found};
+
+const HANGS: usize = 1000;
+const PANICS: usize = 1001;
 
 /// An agent that is nothing but a name and a mark to tell two of them apart.
 struct Named {
     name: AgentName,
     mark: usize,
+    /// Whom it waits for before it says anything.
+    others: Option<Arc<Barrier>>,
 }
 
 impl Agent for Named {
@@ -16,14 +23,21 @@ impl Agent for Named {
         &claude::SPEC.caps
     }
 
-    fn validate(&self) -> BoxFuture<'_, Result<Health, BinaryError>> {
+    fn validate(&self) -> BoxFuture<'_, Result<Health, Unusable>> {
         Box::pin(async move {
             if self.mark == 0 {
                 let (agent, hint) = (self.name.clone(), "");
-                return Err(BinaryError::Missing { agent, path: "gone".into(), hint });
+                return Err(BinaryError::Missing { agent, path: "gone".into(), hint }.into());
             }
-            let path = format!("/{}", self.mark).into();
-            Ok(Health { path, version: None, warning: None })
+            if let Some(others) = &self.others {
+                others.wait().await;
+            }
+            if self.mark == HANGS {
+                std::future::pending::<()>().await;
+            }
+            assert_ne!(self.mark, PANICS);
+            let at = Found::Program(format!("/{}", self.mark).into());
+            Ok(Health { at, version: None, warning: None })
         })
     }
 
@@ -33,7 +47,7 @@ impl Agent for Named {
 }
 
 fn named(name: &str, mark: usize) -> Arc<dyn Agent> {
-    Arc::new(Named { name: AgentName::new(name), mark })
+    Arc::new(Named { name: AgentName::new(name), mark, others: None })
 }
 
 fn names(agents: &[Arc<dyn Agent>]) -> Vec<&str> {
@@ -42,7 +56,7 @@ fn names(agents: &[Arc<dyn Agent>]) -> Vec<&str> {
 
 async fn mark(registry: &Registry, name: &str) -> String {
     let agent = registry.get(&AgentName::new(name)).unwrap();
-    agent.validate().await.unwrap().path.display().to_string()
+    agent.validate().await.unwrap().path().unwrap().display().to_string()
 }
 
 #[test]
@@ -104,4 +118,20 @@ fn many_threads_can_register_and_look_at_once() {
         }
     });
     assert_eq!(registry.count(), 10);
+}
+
+#[tokio::test]
+async fn one_that_hangs_or_panics_costs_the_others_nothing() {
+    let registry = Registry::new();
+    // Neither of these answers before the other is asked, too.
+    let others = Some(Arc::new(Barrier::new(2)));
+    for (name, mark) in [("a", 1), ("f", 2)] {
+        let name = AgentName::new(name);
+        registry.register(Arc::new(Named { name, mark, others: others.clone() }));
+        for (name, mark) in [("b", HANGS), ("c", PANICS), ("d", 3), ("e", 0)] {
+            registry.register(named(name, mark));
+        }
+    }
+    let available = registry.available_within(Duration::from_millis(500)).await;
+    assert_eq!(names(&available), ["a", "d", "f"]);
 }

@@ -1,4 +1,5 @@
-//! The processes that are kept: who has which, and which ones go.
+//! The processes that are kept: who has which, and which ones go. A server of
+//! somebody else's is among them as long as we speak with it.
 //!
 //! One task owns them all, so nothing here is locked. Turns hold leases; a
 //! process without one is parked, and leaves when it has been idle too long,
@@ -216,7 +217,8 @@ struct Member {
     capacity: usize,
     commands: mpsc::Sender<Command>,
     stop: CancellationToken,
-    pid: u32,
+    /// Of a process of ours.
+    pid: Option<u32>,
     next_session: u32,
     next_turn: Arc<AtomicU32>,
     seats: HashMap<SessionKey, Seat>,
@@ -476,8 +478,7 @@ impl Keeper {
     /// Sends processes of a program away that was replaced since.
     fn retire_outdated(&mut self, key: &Key) {
         for member in self.members.values_mut() {
-            if member.key.program == key.program && member.key.stamp != key.stamp && !member.retired
-            {
+            if member.key.is_outdated_by(key) && !member.retired {
                 member.retire();
                 self.stats.outdated += 1;
             }
@@ -509,7 +510,7 @@ impl Keeper {
 
     /// Sends away the longest idle ones until the others take little enough memory.
     fn save_memory(&mut self) {
-        let pid = |(id, _)| self.members.get(&id).map(|member| (id, member.pid));
+        let pid = |(id, _)| Some((id, self.members.get(&id)?.pid?));
         let parked: Vec<(MemberId, u32)> = self.parked().into_iter().filter_map(pid).collect();
         let pids: Vec<u32> = parked.iter().map(|(_, pid)| *pid).collect();
         let memory = proc::resident_below(&pids);

@@ -1,4 +1,5 @@
-//! What a kept process is started from, and which sessions may share it.
+//! What a kept process is started from, or a server of somebody else's spoken
+//! to with, and which sessions may share it.
 
 use std::{
     ffi::OsString,
@@ -12,13 +13,17 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
+    footing::{Footing, Stay},
     pool::{MemberId, News},
     worker::{Command, Parts, Worker},
 };
 use crate::{
-    agent::{AgentRef, CommandLine, LaunchError, Stdin, WarmLaunch, WarmSpec},
+    agent::{
+        AgentRef, CommandLine, Dialect, LaunchError, Stdin, WarmLaunch, WarmSpec,
+        http::ServerAddress,
+    },
     failure::chain,
-    prepared::{Prepared, not_started},
+    prepared::{Base, Prepared, not_started},
     proc::{self, Spawn},
     request::Open,
     run_dir::RunDir,
@@ -35,8 +40,7 @@ const NO_FOLDER: &str = "/run";
 /// are secrets in it, so it cannot be printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Key {
-    pub(crate) program: PathBuf,
-    pub(crate) stamp: Stamp,
+    on: On,
     cwd: Option<PathBuf>,
     args: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
@@ -45,9 +49,32 @@ pub(crate) struct Key {
     is_written_down: bool,
 }
 
+#[derive(Clone, PartialEq, Eq)]
+enum On {
+    Program { path: PathBuf, stamp: Stamp },
+    Server(ServerAddress),
+}
+
+impl Key {
+    /// Returns whether this one's program was replaced by the other's.
+    pub(crate) fn is_outdated_by(&self, other: &Self) -> bool {
+        match (&self.on, &other.on) {
+            (On::Program { path, stamp }, On::Program { path: other, stamp: new }) => {
+                path == other && stamp != new
+            }
+            (On::Program { .. } | On::Server(_), _) => false,
+        }
+    }
+
+    /// Returns whether it is for a server of somebody else's.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self.on, On::Server(_))
+    }
+}
+
 /// Which file a path led to: another one after an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+struct Stamp {
     modified: (i64, i64),
     size: u64,
     inode: u64,
@@ -74,27 +101,29 @@ pub(crate) struct Seed {
     pub(crate) warnings: Vec<String>,
 }
 
-/// A process that has just been started.
+/// A process that has just been started, or a server that is being spoken to.
 pub(crate) struct Started {
     pub(crate) worker: Worker,
     pub(crate) commands: mpsc::Sender<Command>,
     pub(crate) stop: CancellationToken,
-    pub(crate) pid: u32,
+    pub(crate) pid: Option<u32>,
 }
 
 impl Seed {
     /// Finds out what a request's process would be, without starting it.
     pub(crate) fn new(prepared: &Prepared, warm: &'static WarmSpec) -> Result<Self, Reason> {
+        let path = match &prepared.base {
+            Base::Program(path) => path,
+            Base::Server(server) => return Ok(Self::at_server(prepared, warm, server)),
+        };
         let folder = Path::new(NO_FOLDER);
         let nil = Uuid::nil().to_string();
         let line = line(prepared, warm, &Open::New, &nil, folder).map_err(unusable)?;
-        let stamp = Stamp::of(&prepared.program).map_err(|error| {
-            not_started(format!("cannot read {}: {error}", prepared.program.display()))
-        })?;
+        let stamp = Stamp::of(path)
+            .map_err(|error| not_started(format!("cannot read {}: {error}", path.display())))?;
         let cwd = prepared.request.options.cwd.clone();
         let key = Key {
-            program: prepared.program.clone(),
-            stamp,
+            on: On::Program { path: path.clone(), stamp },
             cwd: warm.is_bound_to_directory.then_some(cwd),
             environment: prepared.environment(&line, folder, ""),
             args: line.args,
@@ -104,18 +133,62 @@ impl Seed {
         Ok(Self { prepared: prepared.clone(), warm, key, warnings: line.warnings })
     }
 
+    /// What is said with each session and prompt need not be in common.
+    fn at_server(prepared: &Prepared, warm: &'static WarmSpec, server: &ServerAddress) -> Self {
+        let key = Key {
+            on: On::Server(server.clone()),
+            cwd: None,
+            args: Vec::new(),
+            environment: Vec::new(),
+            files: Vec::new(),
+            is_written_down: prepared.request.transcript.is_some(),
+        };
+        Self { prepared: prepared.clone(), warm, key, warnings: Vec::new() }
+    }
+
     /// Returns whose process it is.
     pub(crate) fn spec(&self) -> &AgentRef {
         &self.prepared.spec
     }
 
-    /// Starts a process, for a session that exists or for any new one.
+    /// Starts a process, for a session that exists or for any new one, or begins
+    /// to speak with a server.
     pub(crate) fn start(
         &self,
         member: MemberId,
         open: &Open,
         news: mpsc::UnboundedSender<News>,
     ) -> Result<Started, Reason> {
+        let Self { prepared, warm, .. } = self;
+        let host = &prepared.host;
+        let (footing, dialect) = match &prepared.base {
+            Base::Program(program) => self.spawn(program, open)?,
+            Base::Server(server) => {
+                let attach = warm.attach.as_ref().ok_or_else(no_server)?;
+                (Footing::Server(Stay::Open), (attach.dialect)(server))
+            }
+        };
+        let (commands, orders) = mpsc::channel(COMMANDS_AHEAD);
+        let stop = CancellationToken::new();
+        let pid = footing.pid();
+        let worker = Worker::new(Parts {
+            member,
+            agent: prepared.spec.name.clone(),
+            is_shared: warm.sessions_per_process > 1,
+            can_steer: warm.supports_steering,
+            footing,
+            dialect,
+            memos: host.memos(),
+            allowances: host.allowances().clone(),
+            commands: orders,
+            stop: stop.clone(),
+            news,
+            tasks: host.tasks().clone(),
+        });
+        Ok(Started { worker, commands, stop, pid })
+    }
+
+    fn spawn(&self, program: &Path, open: &Open) -> Result<(Footing, Box<dyn Dialect>), Reason> {
         let Self { prepared, warm, .. } = self;
         let host = &prepared.host;
         let run_dir = RunDir::create(host.run_root()).map_err(|error| {
@@ -133,7 +206,7 @@ impl Seed {
             run_dir.path()
         };
         let proc = proc::spawn(Spawn {
-            program: &prepared.program,
+            program,
             args: &line.args,
             env: &environment,
             cwd,
@@ -141,9 +214,6 @@ impl Seed {
             stdout: None,
         })
         .map_err(|error| not_started(chain(&error)))?;
-        let (commands, orders) = mpsc::channel(COMMANDS_AHEAD);
-        let stop = CancellationToken::new();
-        let pid = proc.pid();
         let dialect = (warm.dialect)(&WarmLaunch {
             spec: &prepared.spec,
             options: &prepared.request.options,
@@ -153,23 +223,7 @@ impl Seed {
             variables: &environment,
             run_dir: run_dir.path(),
         });
-        let worker = Worker::new(Parts {
-            member,
-            agent: prepared.spec.name.clone(),
-            is_shared: warm.sessions_per_process > 1,
-            can_steer: warm.supports_steering,
-            stop_plan: warm.stop,
-            proc,
-            dialect,
-            run_dir,
-            memos: host.memos(),
-            allowances: host.allowances().clone(),
-            commands: orders,
-            stop: stop.clone(),
-            news,
-            tasks: host.tasks().clone(),
-        });
-        Ok(Started { worker, commands, stop, pid })
+        Ok((Footing::process(proc, run_dir, warm.stop), dialect))
     }
 }
 
@@ -191,6 +245,10 @@ pub(super) fn line(
         variables: &variables,
         run_dir,
     })
+}
+
+fn no_server() -> Reason {
+    not_started("this agent cannot be a server of somebody else's".to_owned())
 }
 
 fn unusable(error: LaunchError) -> Reason {

@@ -7,7 +7,7 @@ mod sse;
 
 use std::time::Duration;
 
-use reqwest::{Client, RequestBuilder, Response, header};
+use reqwest::{Client, RequestBuilder, Response, header, redirect::Policy};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
@@ -24,6 +24,8 @@ use crate::{
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// How long a connection may take to be made.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// How much of a refusal is shown, in characters.
+const SHOWN: usize = 300;
 /// How much may be heard and not taken yet.
 const AHEAD: usize = 64;
 
@@ -57,7 +59,7 @@ impl Wire {
 
     /// Makes a call.
     pub(crate) fn call(&mut self, call: CallKey, request: HttpCall) {
-        let client = self.client();
+        let client = self.client(&request.url);
         let sender = self.sender.clone();
         self.tasks.spawn(async move {
             let reply = match client {
@@ -76,7 +78,7 @@ impl Wire {
         }
         self.stream += 1;
         let stream = self.stream;
-        let client = self.client();
+        let client = self.client(&source.url);
         let sender = self.sender.clone();
         self.listener = Some(self.tasks.spawn(async move {
             let why = match client {
@@ -102,23 +104,38 @@ impl Wire {
         }
     }
 
-    fn client(&mut self) -> Result<Client, String> {
+    fn client(&mut self, url: &str) -> Result<Client, String> {
         if let Some(client) = &self.client {
             return Ok(client.clone());
         }
-        let client = build().map_err(|error| chain(&error))?;
+        let client = build(url).map_err(|error| chain(&error))?;
         self.client = Some(client.clone());
         Ok(client)
     }
 }
 
-fn build() -> reqwest::Result<Client> {
+/// Makes one call, apart from any kept server.
+pub(crate) async fn ask_once(call: HttpCall) -> Result<(u16, Vec<u8>), String> {
+    let client = build(&call.url).map_err(|error| chain(&error))?;
+    ask(&client, call).await
+}
+
+/// Makes what calls the server at this address, and no other.
+fn build(url: &str) -> reqwest::Result<Client> {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // Somebody else may be quicker, and then theirs is as good.
         rustls::crypto::ring::default_provider().install_default().ok();
     }
-    // What is said to an agent on this machine is nothing for a proxy.
-    Client::builder().no_proxy().connect_timeout(CONNECT_LIMIT).build()
+    let builder = Client::builder();
+    // Reading the system's certificates takes longer than most calls.
+    let builder = if url.starts_with("https:") { builder } else { builder.tls_certs_only([]) };
+    builder
+        // What is said to an agent on this machine is nothing for a proxy.
+        .no_proxy()
+        // Nor is a password for whoever a server leads to.
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_LIMIT)
+        .build()
 }
 
 fn with_login(request: RequestBuilder, login: Option<Login>) -> RequestBuilder {
@@ -134,6 +151,7 @@ async fn ask(client: &Client, call: HttpCall) -> Result<(u16, Vec<u8>), String> 
     let method = match method {
         Method::Get => reqwest::Method::GET,
         Method::Post => reqwest::Method::POST,
+        Method::Patch => reqwest::Method::PATCH,
     };
     let mut request = with_login(client.request(method, url), login);
     if let Some(body) = body {
@@ -166,7 +184,7 @@ async fn follow(
     let request = with_login(client.get(url), login).header(header::ACCEPT, "text/event-stream");
     let mut response = match timeout(quiet, request.send()).await {
         Ok(Ok(response)) if response.status().is_success() => response,
-        Ok(Ok(response)) => return format!("the server answered {}", response.status()),
+        Ok(Ok(response)) => return refused(response, quiet).await,
         Ok(Err(error)) => return chain(&error),
         Err(_) => return silent(),
     };
@@ -191,6 +209,15 @@ async fn follow(
             }
         }
     }
+}
+
+/// Says how a stream was refused, with the start of what the server says of it.
+async fn refused(mut response: Response, limit: Duration) -> String {
+    let status = response.status().as_u16();
+    let chunk = timeout(limit, response.chunk()).await;
+    let body = chunk.ok().and_then(Result::ok).flatten().unwrap_or_default();
+    let start: String = String::from_utf8_lossy(&body).trim().chars().take(SHOWN).collect();
+    format!("{status} {start}").trim_end().to_owned()
 }
 
 fn is_stream(response: &Response) -> bool {

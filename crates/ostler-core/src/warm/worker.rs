@@ -1,4 +1,5 @@
-//! One process that is kept, with all its sessions and turns.
+//! One process that is kept, or one server of somebody else's that is spoken
+//! to, with all its sessions and turns.
 //!
 //! The loop waits for the process, for orders, for readers and for the clock at
 //! once, like that of the one-shot driver; what happens becomes an input of the
@@ -28,23 +29,21 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    footing::{Footing, Next},
     live::{Done, LiveTurn, NewTurn, Phase, Way},
     pool::{MemberId, News},
     wire::Wire,
 };
 use crate::{
-    agent::{
-        Action, AgentName, Dialect, Exit, Input, Order, SessionKey, StopStep, TurnEnd, TurnKey,
-    },
-    driver::{stopper::Stopper, timers::Timers},
+    agent::{Action, AgentName, Dialect, Exit, Input, Order, SessionKey, TurnEnd, TurnKey},
+    driver::timers::Timers,
     event::EventBody,
     failure::Failure,
     lock::SessionLock,
     memo::MemoStore,
     permission::{Allowances, Allowed, DecidedBy, Decision},
-    proc::{Proc, ProcEvent},
+    proc::ProcEvent,
     request::{Open, Options},
-    run_dir::RunDir,
     transcript::{Said as Line, Transcript},
     turn::Say,
     verdict::Reason,
@@ -84,10 +83,8 @@ pub(crate) struct Parts {
     pub(crate) agent: AgentName,
     pub(crate) is_shared: bool,
     pub(crate) can_steer: bool,
-    pub(crate) stop_plan: &'static [StopStep],
-    pub(crate) proc: Proc,
+    pub(crate) footing: Footing,
     pub(crate) dialect: Box<dyn Dialect>,
-    pub(crate) run_dir: RunDir,
     pub(crate) memos: MemoStore,
     pub(crate) allowances: Allowances,
     pub(crate) commands: mpsc::Receiver<Command>,
@@ -101,7 +98,6 @@ pub(crate) struct Worker {
     parts: Parts,
     /// The way to a process that is an HTTP server.
     wire: Wire,
-    stopper: Stopper,
     timers: Timers,
     actions: Vec<Action>,
     /// Actions are being carried out.
@@ -113,6 +109,8 @@ pub(crate) struct Worker {
     retired: bool,
     /// It began to end by itself.
     died: bool,
+    /// Why a server of somebody else's takes no session.
+    unusable: Option<Failure>,
     start_limit: Instant,
     sessions: HashMap<SessionKey, Session>,
     turns: BTreeMap<u32, LiveTurn>,
@@ -139,7 +137,6 @@ struct Session {
 impl Worker {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
-            stopper: Stopper::new(parts.stop_plan),
             parts,
             wire: Wire::new(),
             timers: Timers::default(),
@@ -149,6 +146,7 @@ impl Worker {
             ready: false,
             retired: false,
             died: false,
+            unusable: None,
             start_limit: Instant::now() + START_LIMIT,
             sessions: HashMap::new(),
             turns: BTreeMap::new(),
@@ -166,7 +164,7 @@ impl Worker {
             let gives_up = |turn: &LiveTurn| matches!(turn.phase, Phase::GivenUp(_));
             let may_read = self.parts.is_shared
                 || !behind
-                || self.stopper.is_going()
+                || self.parts.footing.is_going()
                 || self.turns.values().any(gives_up);
             let retired = self.retired;
             tokio::select! {
@@ -175,7 +173,7 @@ impl Worker {
                 Some(command) = self.parts.commands.recv() => self.command(command),
                 () = sleep_until(alarm) => self.rang(),
                 () = deliver(&mut self.turns), if behind => {}
-                event = hear(&mut self.parts.proc, may_read) => self.took(event),
+                event = self.parts.footing.hear(may_read) => self.took(event),
                 came = self.wire.next() => self.came(came),
             }
         }
@@ -236,8 +234,7 @@ impl Worker {
                 self.stop_hard();
             }
             ProcEvent::Exited { code, signal } => {
-                let stderr = String::from_utf8_lossy(self.parts.proc.stderr_head()).into_owned();
-                self.ended(Exit { code, signal, stderr });
+                self.ended(self.parts.footing.exit(code, signal));
             }
         }
     }
@@ -282,7 +279,7 @@ impl Worker {
         match action {
             Action::Write(bytes) => {
                 self.write_down(Line::Stdin, bytes.trim_ascii_end());
-                self.parts.proc.write(&bytes);
+                self.parts.footing.write(&bytes);
             }
             Action::Call { call, request } => self.call(call, *request),
             Action::Listen(source) => self.wire.listen(source),
@@ -301,6 +298,7 @@ impl Worker {
                 for session in sessions {
                     self.open_failed(session, &failure);
                 }
+                self.unusable = Some(failure).filter(|_| self.parts.footing.is_server());
             }
             Action::OpenFailed { session, failure } => self.open_failed(session, &failure),
             Action::Unasked { session, turn } => self.unasked(session, turn),
@@ -312,9 +310,10 @@ impl Worker {
                 }
             }
             Action::EndTurn { turn, end } => self.finish(turn, Some(*end)),
+            Action::Stop if self.parts.footing.is_server() => self.left(),
             Action::Stop => {
                 self.leave_pool();
-                self.stopper.begin(&mut self.parts.proc);
+                self.stop();
             }
             Action::Arm { timer, after } => self.timers.arm(timer, after),
         }
@@ -387,14 +386,36 @@ impl Worker {
 
     fn stop_if_idle(&mut self) {
         if self.retired && self.turns.is_empty() {
-            self.stopper.begin(&mut self.parts.proc);
+            self.stop();
+        }
+    }
+
+    fn stop(&mut self) {
+        if self.unusable.is_some() {
+            self.parts.footing.end();
+        } else if self.parts.footing.stop() == Next::Farewell {
+            self.step(Input::Order(Order::Leave));
+        }
+    }
+
+    /// A server has nothing more to do for us, or cannot be reached.
+    fn left(&mut self) {
+        self.died |= !self.retired && self.ready;
+        self.leave_pool();
+        if self.unusable.is_some() && self.turns.is_empty() {
+            // Whoever had it looked for may not have come yet.
+            self.parts.footing.linger();
+        } else {
+            self.parts.footing.end();
         }
     }
 
     /// Ends the process, and with it what runs.
     fn stop_hard(&mut self) {
         self.leave_pool();
-        self.stopper.begin_with_signals(&mut self.parts.proc);
+        if self.parts.footing.stop_with_signals() == Next::Farewell {
+            self.step(Input::Order(Order::Leave));
+        }
     }
 
     fn write_down(&mut self, said: Line, bytes: &[u8]) {
@@ -423,25 +444,17 @@ impl Worker {
         }
         // The sessions are free before anybody can learn that the process is gone.
         self.sessions.clear();
-        let Parts { tasks, run_dir, .. } = self.parts;
-        // Removing a folder that a CLI filled can take a while.
-        tasks.spawn_blocking(move || drop(run_dir));
+        let Parts { tasks, footing, .. } = self.parts;
+        if let Some(run_dir) = footing.into_run_dir() {
+            // Removing a folder that a CLI filled can take a while.
+            tasks.spawn_blocking(move || drop(run_dir));
+        }
     }
 }
 
 fn not_begun(turn: LiveTurn, why: &str) {
     let Way { outbox, transcript, done, .. } = turn.way;
     done.send(Done::NotBegun { outbox, transcript, why: why.to_owned() }).ok();
-}
-
-/// Reads from the process, or only writes to it. Cancel-safe.
-async fn hear(proc: &mut Proc, may_read: bool) -> ProcEvent {
-    if may_read {
-        return proc.next().await;
-    }
-    loop {
-        proc.flush().await;
-    }
 }
 
 /// Hands events over until some reader has caught up. Cancel-safe.

@@ -30,6 +30,7 @@ static LONELY: WarmSpec = WarmSpec {
     stop: STOP,
     launch,
     dialect,
+    attach: None,
 };
 
 static SOCIABLE: WarmSpec = WarmSpec {
@@ -40,6 +41,7 @@ static SOCIABLE: WarmSpec = WarmSpec {
     stop: STOP,
     launch,
     dialect,
+    attach: None,
 };
 
 /// One session a process.
@@ -194,7 +196,7 @@ impl Dialect for Parrot {
                     out.push(Action::EndTurn { turn: TurnKey(turn), end });
                 }
             }
-            Input::Order(Order::Start) => {}
+            Input::Order(Order::Start | Order::Leave) => {}
             Input::Order(Order::Open { session, open, .. }) => {
                 let id = match open {
                     Open::New => "",

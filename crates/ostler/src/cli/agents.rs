@@ -9,9 +9,8 @@ use clap::{Args, ValueEnum};
 use ostler_core::{
     CliAgent, Host, HostConfig,
     agent::{AgentRef, Caps},
-    binary::BinaryError,
-    registry::Agent as _,
-    version::Health,
+    registry::{Agent as _, Unusable},
+    version::{Found, Health},
 };
 use serde::Serialize;
 use tokio::task::JoinSet;
@@ -57,10 +56,10 @@ pub(crate) async fn run(args: AgentsArgs, settings: Settings, ui: &mut Ui) -> Ex
     }
 }
 
-/// An agent, and what was found of it on this machine.
+/// An agent, and what was found of it on this machine or where it is a server.
 pub(crate) struct Look {
     pub(crate) agent: CliAgent,
-    pub(crate) found: Result<Health, BinaryError>,
+    pub(crate) found: Result<Health, Unusable>,
 }
 
 impl Look {
@@ -84,13 +83,24 @@ pub(crate) async fn look(settings: &Settings, host: &Host) -> Vec<Look> {
     looks.into_iter().map(|(_, look)| look).collect()
 }
 
-/// Returns an agent with the program that the settings name for it, if they do.
+/// Returns an agent with the program or the server that the settings name for
+/// it, if they do.
 pub(crate) fn agent(spec: AgentRef, settings: &Settings, host: &Host) -> CliAgent {
     let is_backend = spec.name == settings.agent.name;
     let agent = CliAgent::new(spec, host.clone());
-    match &settings.program {
+    let agent = match &settings.program {
         Some(program) if is_backend => agent.with_program(program),
         Some(_) | None => agent,
+    };
+    attached(agent, settings)
+}
+
+/// Attaches an agent to the server that the settings name for it, if they do.
+pub(crate) fn attached(agent: CliAgent, settings: &Settings) -> CliAgent {
+    match settings.server_of(&agent.spec().name) {
+        // One that cannot be attached has no such setting.
+        Some(server) => agent.clone().attached_to(server.clone()).unwrap_or(agent),
+        None => agent,
     }
 }
 
@@ -101,8 +111,11 @@ struct Row<'a> {
     title: &'a str,
     /// Whether it comes from the configuration file.
     configured: bool,
+    /// Whether it can be used: its program is there, or its server is well.
     installed: bool,
     path: Option<String>,
+    /// The server that it is attached to, if it is.
+    server: Option<ServerRow>,
     version: Option<String>,
     /// Where the installed version stands; null when nothing is installed.
     version_status: Option<Standing>,
@@ -112,6 +125,26 @@ struct Row<'a> {
     /// Why it cannot run, or what is not as it should be.
     problem: Option<String>,
     install_hint: &'static str,
+}
+
+/// A server that somebody else runs, as it is printed.
+#[derive(Serialize)]
+struct ServerRow {
+    url: String,
+    healthy: bool,
+    /// How long it took to say so.
+    latency_ms: Option<u64>,
+}
+
+impl ServerRow {
+    fn new(look: &Look) -> Option<Self> {
+        let url = look.agent.server()?.url().to_owned();
+        let latency_ms = look.found.as_ref().ok().and_then(|health| match &health.at {
+            Found::Server { latency, .. } => u64::try_from(latency.as_millis()).ok(),
+            Found::Program(_) => None,
+        });
+        Some(Self { url, healthy: look.found.is_ok(), latency_ms })
+    }
 }
 
 impl<'a> Row<'a> {
@@ -125,7 +158,8 @@ impl<'a> Row<'a> {
             title: &spec.title,
             configured: spec.custom.is_some(),
             installed: health.is_some(),
-            path: health.map(|health| health.path.display().to_string()),
+            path: health.and_then(|health| Some(health.path()?.display().to_string())),
+            server: ServerRow::new(look),
             version,
             version_status: status,
             tested_versions: spec.tested_versions,
@@ -139,15 +173,31 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Returns what is said of a version that there is none of.
+    fn absence(&self) -> &'static str {
+        if self.server.is_some() { "out of reach" } else { "not installed" }
+    }
+
+    /// Returns what it runs on, for people.
+    fn place(&self) -> String {
+        match &self.server {
+            Some(ServerRow { url, latency_ms: Some(latency), .. }) => {
+                format!("{url} (a server, {latency} ms)")
+            }
+            Some(ServerRow { url, latency_ms: None, .. }) => format!("{url} (a server)"),
+            None => self.path.clone().unwrap_or_default(),
+        }
+    }
+
     fn cells(&self) -> Vec<String> {
         let mut cells = vec![
             self.name.to_owned(),
             self.version.clone().unwrap_or_else(|| "-".to_owned()),
-            self.version_status.map_or("not installed", Standing::label).to_owned(),
+            self.version_status.map_or(self.absence(), Standing::label).to_owned(),
         ];
         let mark = |can: bool| if can { "yes" } else { "-" };
         cells.extend(ABILITIES.iter().map(|(_, can)| mark(can(self.capabilities)).to_owned()));
-        cells.push(self.path.clone().unwrap_or_default());
+        cells.push(self.place());
         cells
     }
 }
@@ -161,7 +211,7 @@ fn text(rows: &[Row]) -> String {
     let mut lines = align(&table);
     for row in rows {
         match &row.problem {
-            _ if !row.installed => {
+            _ if !row.installed && row.server.is_none() => {
                 lines.push(format!("\n{}: to install it: {}", row.name, row.install_hint));
             }
             Some(problem) => lines.push(format!("\n{}: {problem}", row.name)),

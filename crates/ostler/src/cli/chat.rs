@@ -81,7 +81,12 @@ pub(crate) async fn run(args: ChatArgs, settings: Settings, ui: &mut Ui) -> Exit
     if let Some(warning) = begun.warning {
         ui.notice(&format!("ostler: warning: {warning}"));
     }
-    if let Some((exit, failure)) = unusable(&begun.agent, &begun.request) {
+    run::warn_if_cold(&setup.args, &begun.agent, ui);
+    let refusal = match unusable(&begun.agent, &begun.request) {
+        Some(refusal) => Some(refusal),
+        None => run::out_of_reach(&begun.agent).await.map(|error| run::refusal(&error)),
+    };
+    if let Some((exit, failure)) = refusal {
         Renderer::new(output, ui).not_started(&begun.agent.spec().name, &failure);
         return exit;
     }

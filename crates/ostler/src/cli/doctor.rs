@@ -119,8 +119,13 @@ async fn rehearse(
         let Ok(health) = &look.found else {
             continue;
         };
-        let agent =
-            CliAgent::new(look.spec().clone(), stage.host.clone()).with_program(&health.path);
+        let Some(program) = health.path() else {
+            let message = "not tried: a server that runs already asks its own model";
+            let finding = Finding::new(Level::Info, Area::Live, message);
+            report.add(vec![finding.about(&look.spec().name)])?;
+            continue;
+        };
+        let agent = CliAgent::new(look.spec().clone(), stage.host.clone()).with_program(program);
         if look.spec().custom.is_some() {
             report.add(vec![handshake::check(&agent, &stage, args.timeout).await])?;
             continue;

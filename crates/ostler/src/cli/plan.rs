@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 
 use ostler_core::{
-    agent::{Stdin, StopStep},
-    cli_agent::{CliAgent, Plan, StartError},
+    agent::{Stdin, StopStep, http::ServerAddress},
+    cli_agent::{CliAgent, Plan, ProcessPlan, StartError},
     request::TurnRequest,
 };
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(crate) fn print(
         Err(error) => {
             ui.notice(&format!("ostler: {error}"));
             return match error {
-                StartError::Binary(_) => Exit::NotRunnable,
+                StartError::Binary(_) | StartError::Server(_) => Exit::NotRunnable,
                 StartError::Request(_)
                 | StartError::Launch(_)
                 | StartError::Transcript { .. }
@@ -32,10 +32,21 @@ pub(crate) fn print(
             };
         }
     };
-    let value = describe(agent, request, &plan);
+    let (value, for_people) = match &plan {
+        Plan::Process(process) => {
+            let value = describe(agent, request, process);
+            let text = for_people(&value);
+            (value, text)
+        }
+        Plan::Server { server, prompt, warnings } => {
+            let value = describe_server(agent, request, server, prompt, warnings);
+            let text = server_for_people(&value);
+            (value, text)
+        }
+    };
     let text = match output {
         OutputArg::Json | OutputArg::StreamJson => value.to_string(),
-        OutputArg::Text => for_people(&value),
+        OutputArg::Text => for_people,
     };
     match ui.line(&text) {
         Ok(()) => Exit::Answered,
@@ -44,7 +55,7 @@ pub(crate) fn print(
 }
 
 /// Describes a plan. Values of variables are left out: some are secret.
-fn describe(agent: &CliAgent, request: &TurnRequest, plan: &Plan) -> Value {
+fn describe(agent: &CliAgent, request: &TurnRequest, plan: &ProcessPlan) -> Value {
     let text = |word: &OsStr| word.to_string_lossy().into_owned();
     let argv: Vec<_> = std::iter::once(text(plan.program.as_os_str()))
         .chain(plan.line.args.iter().map(|word| text(word)))
@@ -84,16 +95,51 @@ fn describe(agent: &CliAgent, request: &TurnRequest, plan: &Plan) -> Value {
     })
 }
 
+/// Describes a turn at a server that somebody else runs. There is no process, so
+/// there is nothing of one. The password is left out.
+fn describe_server(
+    agent: &CliAgent,
+    request: &TurnRequest,
+    server: &ServerAddress,
+    prompt: &str,
+    warnings: &[String],
+) -> Value {
+    json!({
+        "agent": agent.spec().name,
+        "server": server.url(),
+        "user": server.login().map(|login| login.user.as_str()),
+        "argv": [],
+        "cwd": request.options.cwd.display().to_string(),
+        "environment": [],
+        "files": [],
+        "stdin": null,
+        "prompt": prompt,
+        "stop": ["abort the turn; the server is left alone"],
+        "warnings": warnings,
+    })
+}
+
+fn server_for_people(value: &Value) -> String {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let user = value.get("user").and_then(Value::as_str).unwrap_or("(nobody)");
+    let mut lines = vec![
+        format!("server       {}", text("server")),
+        format!("user         {user}"),
+        format!("directory    {}", text("cwd")),
+        format!("prompt       {}", text("prompt").trim_end()),
+        format!("stop         {}", words(value, "stop").join(", then ")),
+    ];
+    lines.extend(words(value, "warnings").into_iter().map(|text| format!("warning      {text}")));
+    lines.join("\n")
+}
+
+fn words<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
+    let list = value.get(key).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
 fn for_people(value: &Value) -> String {
-    let words = |key: &str| -> Vec<&str> {
-        value
-            .get(key)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect()
-    };
+    let words = |key: &str| words(value, key);
     let argv: Vec<_> = words("argv").into_iter().map(quote).collect();
     let stdin = match value.get("stdin").and_then(Value::as_str) {
         Some(text) => text.trim_end().to_owned(),

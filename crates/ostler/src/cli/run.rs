@@ -1,5 +1,7 @@
 //! `ostler run`: one prompt, one answer.
 
+use std::time::Duration;
+
 use clap::Args;
 use ostler_core::{
     cli_agent::{CliAgent, StartError},
@@ -22,6 +24,10 @@ use super::{
     typed::{self, Typed},
 };
 use crate::{config::Settings, ui::Ui};
+
+/// How long a server may take to answer before a turn. It may be busy, so this
+/// is longer than for a mere look at it.
+const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
@@ -51,6 +57,7 @@ pub(crate) async fn run(args: RunArgs, settings: Settings, ui: &mut Ui) -> Exit 
     if args.dry_run {
         return plan::print(&agent, &request, output, ui);
     }
+    warn_if_cold(&args.turn, &agent, ui);
     let asker = if may_ask(&args.turn, &agent, &request) { Asker::open() } else { None };
     if asker.is_some() {
         request.mode = Mode::Warm;
@@ -63,7 +70,11 @@ pub(crate) async fn run(args: RunArgs, settings: Settings, ui: &mut Ui) -> Exit 
             return Exit::Failed;
         }
     };
-    let exit = match agent.start(request).await {
+    let started = match out_of_reach(&agent).await {
+        Some(error) => Err(error),
+        None => agent.start(request).await,
+    };
+    let exit = match started {
         Err(error) => {
             let (exit, failure) = refusal(&error);
             renderer.not_started(&agent.spec().name, &failure);
@@ -89,10 +100,18 @@ fn prepare(
     Ok((agent, request))
 }
 
+/// Returns what is wrong with the server that an agent is attached to, if
+/// anything is. A turn there could only fail, and later.
+pub(crate) async fn out_of_reach(agent: &CliAgent) -> Option<StartError> {
+    let health = agent.ask_server(SERVER_LIMIT).await?;
+    health.err().map(StartError::Server)
+}
+
 /// Returns how to tell that nothing was started.
 pub(crate) fn refusal(error: &StartError) -> (Exit, Failure) {
     let (kind, exit) = match error {
         StartError::Binary(_) => (FailureKind::SpawnFailed, Exit::NotRunnable),
+        StartError::Server(error) => (error.kind, Exit::NotRunnable),
         StartError::Request(_) | StartError::Launch(_) | StartError::Transcript { .. } => {
             (FailureKind::InvalidRequest, Exit::Usage)
         }
@@ -113,6 +132,16 @@ async fn control(mut signals: Signals, turn: Control) {
     turn.kill();
     tokio::time::sleep(CLEAN_UP).await;
     std::process::exit(Exit::Cancelled as i32);
+}
+
+/// Says that there is no process for each turn where there is none at all.
+pub(crate) fn warn_if_cold(args: &TurnArgs, agent: &CliAgent, ui: &mut Ui) {
+    if let Some(server) = agent.server().filter(|_| args.cold) {
+        let url = server.url();
+        ui.notice(&format!(
+            "ostler: warning: --cold does nothing: turns go to the server at {url}"
+        ));
+    }
 }
 
 /// Returns whether permissions can be asked for while the turn runs: the agent

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn read(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+pub(super) fn read(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
     Settings::from_environment(pairs.iter().map(|(k, v)| (k.into(), v.into())).collect())
 }
 

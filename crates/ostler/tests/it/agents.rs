@@ -54,6 +54,7 @@ fn the_keys_of_a_row_are_the_documented_ones() {
         "name",
         "path",
         "problem",
+        "server",
         "tested_versions",
         "title",
         "version",

@@ -3,7 +3,7 @@
 //! suite asserts that as well.
 
 mod answers;
-mod cancel;
+pub(crate) mod cancel;
 pub(crate) mod chat;
 mod errors;
 mod prompts;

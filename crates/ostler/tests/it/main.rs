@@ -10,6 +10,7 @@
 )]
 
 mod agents;
+mod attached;
 mod bad_input;
 mod chat;
 mod conformance;

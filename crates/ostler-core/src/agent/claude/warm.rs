@@ -61,6 +61,7 @@ pub(super) static WARM: WarmSpec = WarmSpec {
     ],
     launch: launch::warm,
     dialect: |launch| Box::new(Kept::new(launch)),
+    attach: None,
 };
 
 /// A process that is kept, with its session.
@@ -122,7 +123,7 @@ impl Kept {
             }
             Order::Answer { request, ruling, .. } => self.asked.answer(request, ruling, out),
             // Neither comes: it cannot be steered, and its one session ends with it.
-            Order::Steer { .. } | Order::Close { .. } => {}
+            Order::Steer { .. } | Order::Close { .. } | Order::Leave => {}
         }
     }
 

@@ -38,4 +38,5 @@ pub(super) static WARM: WarmSpec = WarmSpec {
     ],
     launch: launch::launch,
     dialect: server::dialect,
+    attach: None,
 };

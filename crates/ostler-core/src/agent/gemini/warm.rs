@@ -36,6 +36,7 @@ pub(super) static WARM: WarmSpec = WarmSpec {
     ],
     launch: launch::launch,
     dialect: |_| acp::dialect(&FACTS),
+    attach: None,
 };
 
 /// What is true of Gemini and not of every agent that speaks the protocol.

@@ -134,7 +134,11 @@ fn is_offline_without_model(options: &Options) -> bool {
 /// the refusal of everything comes first. The known tools are refused by name as
 /// well: merged into somebody else's rules, a name keeps its place and gets our
 /// word, while theirs would stand behind our star.
-fn rules(options: &Options, mode: Mode, warnings: &mut Vec<String>) -> Option<Map<String, Value>> {
+pub(super) fn rules(
+    options: &Options,
+    mode: Mode,
+    warnings: &mut Vec<String>,
+) -> Option<Map<String, Value>> {
     if options.permissions == Permissions::Ask && mode == Mode::Warm {
         return Some(asking_rules(options));
     }

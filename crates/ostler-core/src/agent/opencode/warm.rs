@@ -2,9 +2,11 @@
 //! many directories, spoken to over HTTP.
 //!
 //! Facts only. The command line has what holds for the whole process; the
-//! directory, the model and the prompt's own system text go with each call.
+//! directory, the model and the prompt's own system text go with each call. A
+//! server that somebody else runs is spoken to in the same way (`attach`).
 
 mod asking;
+mod attach;
 mod client;
 mod event;
 mod launch;
@@ -16,6 +18,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod visit;
 
 use std::time::Duration;
 
@@ -32,4 +35,5 @@ pub(super) static WARM: WarmSpec = WarmSpec {
     stop: &[StopStep::Signal { signal: Signal::Term, wait: Duration::from_secs(2) }],
     launch: launch::launch,
     dialect: server::dialect,
+    attach: Some(attach::ATTACH),
 };

@@ -58,6 +58,7 @@ pub(super) static WARM: WarmSpec = WarmSpec {
     ],
     launch: launch::launch,
     dialect: |launch| Box::new(Rpc::new(launch)),
+    attach: None,
 };
 
 /// How long after the end of a run another one may follow in versions that do
@@ -174,7 +175,7 @@ impl Rpc {
                 self.dialogs.answer(request, ruling, out);
             }
             // A process of one session is stopped instead.
-            Order::Close { .. } => {}
+            Order::Close { .. } | Order::Leave => {}
         }
     }
 

@@ -167,6 +167,8 @@ impl Client {
             }
             Order::Answer { request, ruling, .. } => self.answer(request, ruling, out),
             Order::Close { session } => self.close(session, out),
+            // A process is ended, not left.
+            Order::Leave => {}
         }
     }
 

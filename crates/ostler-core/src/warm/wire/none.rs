@@ -11,6 +11,11 @@ pub(crate) enum Came {
     Lost { why: String },
 }
 
+/// Makes no call.
+pub(crate) async fn ask_once(_call: HttpCall) -> Result<(u16, Vec<u8>), String> {
+    Err("this build cannot speak with HTTP servers".to_owned())
+}
+
 /// No way to any server.
 pub(crate) struct Wire;
 

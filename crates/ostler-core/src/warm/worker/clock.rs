@@ -14,7 +14,7 @@ use crate::{
 impl Worker {
     pub(super) fn heard_at(&self) -> Option<Instant> {
         // What one session's turn prints says nothing about another's.
-        (!self.parts.is_shared).then(|| self.parts.proc.last_byte_at())
+        self.parts.footing.last_byte_at().filter(|_| !self.parts.is_shared)
     }
 
     /// Returns the next moment at which something is due.
@@ -22,8 +22,8 @@ impl Worker {
         let heard_at = self.heard_at();
         let turns = self.turns.values().map(|turn| turn.due(heard_at));
         let start = (!self.ready).then_some(self.start_limit);
-        let own =
-            [self.stopper.due(), self.timers.due(), start.filter(|_| !self.stopper.is_going())];
+        let footing = &self.parts.footing;
+        let own = [footing.due(), self.timers.due(), start.filter(|_| !footing.is_going())];
         let far_away = Instant::now() + FAR_AWAY;
         turns.chain(own.into_iter().flatten()).min().unwrap_or(far_away)
     }
@@ -33,7 +33,7 @@ impl Worker {
         while let Some(timer) = self.timers.take(now) {
             self.step(Input::Timer(timer));
         }
-        if !self.ready && !self.stopper.is_going() && now >= self.start_limit {
+        if !self.ready && !self.parts.footing.is_going() && now >= self.start_limit {
             let text = format!("the agent was not ready within {START_LIMIT:?}");
             let failure = Failure::new(FailureKind::SpawnFailed, text);
             let waiting: Vec<u32> = self.turns.keys().copied().collect();
@@ -52,8 +52,8 @@ impl Worker {
         for key in due {
             self.turn_rang(TurnKey(key), now);
         }
-        if self.stopper.due().is_some_and(|at| at <= now)
-            && self.stopper.advance(&mut self.parts.proc) == Progress::Lost
+        if self.parts.footing.due().is_some_and(|at| at <= now)
+            && self.parts.footing.advance() == Progress::Lost
         {
             let exit = Exit { code: None, signal: Some(libc::SIGKILL), stderr: String::new() };
             self.ended(exit);

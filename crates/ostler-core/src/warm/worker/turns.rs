@@ -22,6 +22,11 @@ impl Worker {
         let NewTurn { key, session, prompt, options, opening, way, unasked } = new;
         let phase = Phase::Waiting { prompt, options: Box::new(options), opening };
         let mut turn = LiveTurn::new(session, phase, way);
+        if let Some(failure) = self.unusable.clone() {
+            self.turns.insert(key.0, turn);
+            let end = TurnEnd { failure: Some(failure), ..TurnEnd::default() };
+            return self.finish(key, Some(end));
+        }
         let Some(entry) = self.sessions.get_mut(&session) else {
             return not_begun(turn, "its session was closed");
         };
@@ -41,7 +46,7 @@ impl Worker {
             // What the dialect still wants done comes before anything new.
             return self.next_up.push(session);
         }
-        if !self.ready || self.stopper.is_going() || self.exit.is_some() {
+        if !self.ready || self.parts.footing.is_going() || self.exit.is_some() {
             return;
         }
         let Some(entry) = self.sessions.get_mut(&session) else { return };
@@ -61,7 +66,7 @@ impl Worker {
         turn.heard_at = Instant::now();
         // Should the process end, its last words are those since then. What it
         // said before belongs to other turns.
-        self.parts.proc.forget_stderr_head();
+        self.parts.footing.forget_last_words();
         for event in opening {
             // What a session was warned of once is not said with every turn.
             if let EventBody::Status(Status::Warning { text }) = &event
@@ -200,7 +205,7 @@ impl Worker {
         } else {
             turn.reason.get_or_insert(Reason::Cancelled);
             self.leave_pool();
-            self.stopper.kill(&mut self.parts.proc);
+            self.parts.footing.end();
         }
     }
 

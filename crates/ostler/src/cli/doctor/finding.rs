@@ -37,6 +37,8 @@ pub(crate) enum Area {
     Settings,
     /// An agent's program.
     Binary,
+    /// The server that an agent is attached to.
+    Server,
     /// Its version.
     Version,
     /// The Node that a program needs.

@@ -1,5 +1,6 @@
-//! The doctor's look at each agent: its program, its version, the Node it runs
-//! on and whether it has a login, as far as that can be seen from outside.
+//! The doctor's look at each agent: its program or its server, its version, the
+//! Node it runs on and whether it has a login, as far as that can be seen from
+//! outside.
 
 use std::{
     ffi::OsStr,
@@ -10,11 +11,12 @@ use std::{
 
 use ostler_core::{
     Host,
-    agent::AgentSpec,
+    agent::{AgentSpec, http::ServerError},
     binary::{self, BinaryError},
     environment::Variables,
     failure::chain,
-    version::{self, Health},
+    registry::Unusable,
+    version::{self, Found, Health},
 };
 
 use super::{
@@ -30,18 +32,37 @@ pub(crate) async fn check(look: &Look, host: &Host, is_chosen: bool) -> Vec<Find
         Ok(health) => health,
         Err(error) => return vec![not_found(spec, error, is_chosen)],
     };
-    let mut findings = vec![
-        Finding::ok(Area::Binary, format!("{} can be run", health.path.display())),
-        version_of(spec, health),
-    ];
-    if let Some(facts) = facts::of(&spec.name) {
-        findings.extend(node(spec, facts, &health.path, host).await);
-        findings.push(login(spec, facts, host.environment()));
-    }
+    let findings = match &health.at {
+        Found::Program(path) => program(spec, path, health, host).await,
+        // Its Node and its login are where it is, and not to be seen from here.
+        Found::Server { url, latency } => {
+            let message = format!("the server at {url} is well, and said so in {latency:.1?}");
+            vec![Finding::ok(Area::Server, message), version_of(spec, health)]
+        }
+    };
     findings.into_iter().map(|finding| finding.about(&spec.name)).collect()
 }
 
-fn not_found(spec: &AgentSpec, error: &BinaryError, is_chosen: bool) -> Finding {
+async fn program(spec: &AgentSpec, path: &Path, health: &Health, host: &Host) -> Vec<Finding> {
+    let mut findings = vec![
+        Finding::ok(Area::Binary, format!("{} can be run", path.display())),
+        version_of(spec, health),
+    ];
+    if let Some(facts) = facts::of(&spec.name) {
+        findings.extend(node(spec, facts, path, host).await);
+        findings.push(login(spec, facts, host.environment()));
+    }
+    findings
+}
+
+fn not_found(spec: &AgentSpec, error: &Unusable, is_chosen: bool) -> Finding {
+    let error = match error {
+        Unusable::Binary(error) => error,
+        Unusable::Server(ServerError { message, hint, .. }) => {
+            let finding = Finding::new(Level::Error, Area::Server, message.as_str());
+            return finding.about(&spec.name).fix(*hint);
+        }
+    };
     // An agent of the operator's own is expected to be there.
     let is_expected = is_chosen || spec.custom.is_some();
     let (level, fix) = match error {
@@ -83,16 +104,20 @@ fn version_of(spec: &AgentSpec, health: &Health) -> Finding {
         }
         Standing::Unknown => {
             let why = health.warning.clone();
-            say(Level::Warning, why.unwrap_or_else(|| format!("{version} cannot be judged")))
-                .fix(format!("run `{}` to see why", version_command(spec, health)))
+            say(Level::Warning, why.unwrap_or_else(|| format!("{version} cannot be judged"))).fix(
+                match health.path() {
+                    Some(path) => format!("run `{}` to see why", version_command(spec, path)),
+                    None => "see which version the server is".to_owned(),
+                },
+            )
         }
     }
 }
 
-fn version_command(spec: &AgentSpec, health: &Health) -> String {
+fn version_command(spec: &AgentSpec, program: &Path) -> String {
     match spec.custom.as_ref().and_then(|own| own.version.as_ref()) {
         Some(words) => words.join(" "),
-        None => format!("{} --version", health.path.display()),
+        None => format!("{} --version", program.display()),
     }
 }
 
@@ -125,7 +150,7 @@ fn judge_node(needs: Option<(u64, u64)>, wanted: &str, health: &Health) -> Findi
         return Finding::new(Level::Warning, Area::Node, text)
             .fix(format!("make sure that it is {wanted} or newer"));
     };
-    let at = health.path.display();
+    let at = health.path().unwrap_or(Path::new("node")).display();
     match needs {
         Some((major, minor)) if numbers(version) < vec![major, minor] => {
             let message = format!("Node {version} ({at}) is too old for it");
@@ -205,7 +230,7 @@ mod tests {
     #[test]
     fn an_old_node_is_an_error_that_names_both_versions() {
         let health = |version: &str| Health {
-            path: "/usr/bin/node".into(),
+            at: Found::Program("/usr/bin/node".into()),
             version: Some(version.to_owned()),
             warning: None,
         };

@@ -8,12 +8,15 @@ use ostler_core::{
     cli_agent::CliAgent,
     failure::chain,
     host::Host,
-    memo::{Memo, MemoError},
+    memo::{Kept, Memo, MemoError},
     request::{self, MemoKeeping, Open, Permissions, ProjectSettings, TurnRequest},
 };
 
 use super::TurnArgs;
-use crate::{cli::Exit, config::Settings};
+use crate::{
+    cli::{Exit, agents},
+    config::Settings,
+};
 
 /// Why a turn was not even tried.
 pub(crate) struct Refused {
@@ -41,7 +44,11 @@ impl TurnArgs {
         let is_backend = spec.name == settings.agent.name;
         let cwd = working_directory(self.cwd.as_deref())?;
         let home = self.isolated.then(|| host.isolated_home(&spec.name));
-        let open = session(self, &spec, host, &cwd, home.as_deref())?;
+        let kept = match settings.server_of(&spec.name) {
+            Some(server) => Kept::Server(server.url()),
+            None => Kept::Home(home.as_deref()),
+        };
+        let open = session(self, &spec, host, &cwd, kept)?;
         let mut request = TurnRequest::new(String::new(), cwd);
         request.open = open;
         request.memos = MemoKeeping::DataFolder;
@@ -75,7 +82,7 @@ impl TurnArgs {
         {
             agent = agent.with_program(program);
         }
-        Ok((agent, request))
+        Ok((agents::attached(agent, settings), request))
     }
 
     /// Returns the same for a new conversation with another agent, to whom what
@@ -108,7 +115,7 @@ fn session(
     spec: &AgentSpec,
     host: &Host,
     cwd: &Path,
-    home: Option<&Path>,
+    kept: Kept<'_>,
 ) -> Result<Open, Refused> {
     let memos = host.memos();
     let unreadable = |error: MemoError| Refused::usage(chain(&error));
@@ -118,7 +125,7 @@ fn session(
         return Ok(Open::Resume(Box::new(memo.unwrap_or_else(|| Memo::of_id(&spec.name, id)))));
     }
     if args.continue_newest {
-        let memo = memos.newest(&spec.name, cwd, home).map_err(unreadable)?.ok_or_else(|| {
+        let memo = memos.newest(&spec.name, cwd, kept).map_err(unreadable)?.ok_or_else(|| {
             Refused::usage(format!(
                 "--continue: no session of {} in {} yet; run once without it",
                 spec.name,

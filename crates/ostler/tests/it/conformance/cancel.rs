@@ -12,7 +12,7 @@ for_every_agent! {
 }
 
 /// Returns a number of seconds that no other process on this machine sleeps.
-pub(super) fn unique_seconds() -> u32 {
+pub(crate) fn unique_seconds() -> u32 {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     40_000 + (std::process::id() % 4000) * 10 + NEXT.fetch_add(1, Ordering::Relaxed)

@@ -158,6 +158,8 @@ impl AppServer {
             Order::Steer { turn, text } => self.steer(turn, text, out),
             Order::Answer { request, ruling, .. } => self.answer(request, ruling, out),
             Order::Close { session } => self.close(session, out),
+            // A process is ended, not left.
+            Order::Leave => {}
         }
     }
 

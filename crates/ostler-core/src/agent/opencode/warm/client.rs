@@ -13,13 +13,15 @@ use crate::{
     failure::{Failure, FailureKind},
 };
 
+/// Where the server says that it is well.
+pub(super) const HEALTH: &str = "/global/health";
 /// How long a call may take. The first one in a directory makes the server load
 /// its plug-ins, which took four seconds on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 /// How long the stream may be silent; the server sends a sign each ten seconds.
 const QUIET: Duration = Duration::from_secs(25);
 /// How much of a reply is shown when it is not what it should be.
-const SHOWN: usize = 300;
+pub(super) const SHOWN: usize = 300;
 
 /// What a call was for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub(super) enum Purpose {
     Create(SessionKey),
     /// Finds a session.
     Find(SessionKey),
+    /// Says what a session's turns may do.
+    Rules(SessionKey),
     /// Begins a turn, or tells a running one something.
     Prompt(SessionKey, TurnKey, Option<String>),
     /// Ends a turn.
@@ -52,14 +56,14 @@ pub(super) enum Purpose {
 #[derive(Debug)]
 pub(super) struct Client {
     base: String,
-    login: Login,
+    login: Option<Login>,
     n_calls: u32,
     /// What is under way: for what, and how it is named in an error.
     calls: BTreeMap<CallKey, (Purpose, String)>,
 }
 
 impl Client {
-    pub(super) fn new(login: Login) -> Self {
+    pub(super) fn new(login: Option<Login>) -> Self {
         Self { base: String::new(), login, n_calls: 0, calls: BTreeMap::new() }
     }
 
@@ -75,28 +79,46 @@ impl Client {
     /// Listens to what happens in every directory.
     pub(super) fn listen(&self, out: &mut Vec<Action>) {
         let url = format!("{}/global/event", self.base);
-        let login = Some(self.login.clone());
+        let login = self.login.clone();
         out.push(Action::Listen(EventSource { url, login, quiet: QUIET }));
     }
 
     pub(super) fn health(&mut self, out: &mut Vec<Action>) {
-        self.call(Purpose::Health, Method::Get, "/global/health", None, None, out);
+        self.call(Purpose::Health, Method::Get, HEALTH, None, None, out);
+    }
+
+    /// Returns whether every call was answered.
+    pub(super) fn is_idle(&self) -> bool {
+        self.calls.is_empty()
     }
 
     pub(super) fn create(
         &mut self,
         session: SessionKey,
         directory: &str,
-        title: &str,
+        body: Value,
         out: &mut Vec<Action>,
     ) {
-        let body = json!({ "title": title });
         let purpose = Purpose::Create(session);
         self.call(purpose, Method::Post, "/session", Some(directory), Some(body), out);
     }
 
     pub(super) fn find(&mut self, session: SessionKey, at: (&str, &str), out: &mut Vec<Action>) {
         self.get(Purpose::Find(session), at, "", out);
+    }
+
+    /// Adds rules to those of a session; the last one that matches counts.
+    pub(super) fn restrict(
+        &mut self,
+        session: SessionKey,
+        (id, directory): (&str, &str),
+        rules: &[Value],
+        out: &mut Vec<Action>,
+    ) {
+        let path = format!("/session/{}", escaped(id));
+        let body = json!({ "permission": rules });
+        let purpose = Purpose::Rules(session);
+        self.call(purpose, Method::Patch, &path, Some(directory), Some(body), out);
     }
 
     pub(super) fn prompt(
@@ -183,7 +205,7 @@ impl Client {
         }
         let bare = path.split('?').next().unwrap_or_default();
         self.calls.insert(call, (purpose, format!("{} {bare}", method.as_str())));
-        let login = Some(self.login.clone());
+        let login = self.login.clone();
         let request = Box::new(HttpCall { method, url, login, body, limit: LIMIT });
         out.push(Action::Call { call, request });
     }
@@ -201,7 +223,7 @@ impl Client {
 }
 
 /// Reads a reply. Failures name the call, the status and how the reply begins.
-fn read(
+pub(super) fn read(
     name: &str,
     reply: Result<HttpReply<'_>, &str>,
     cause: Option<&str>,
@@ -231,7 +253,7 @@ fn read(
     }
     let text = String::from_utf8_lossy(body);
     let start: String = text.trim().chars().take(SHOWN).collect();
-    let message = format!("{name} of opencode's server: {status} {start}");
+    let message = format!("{name} of opencode's server: {status} {start}").trim_end().to_owned();
     let kind = match status {
         200..=299 => FailureKind::UnreadableOutput,
         status => FailureKind::of_http_status(status).unwrap_or(FailureKind::Unavailable),

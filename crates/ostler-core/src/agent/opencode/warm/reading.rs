@@ -87,11 +87,12 @@ impl Server {
 
     fn message(&mut self, key: SessionKey, info: Map<String, Value>, out: &mut Vec<Action>) {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        let Some(live) = &mut session.turn else { return };
         let text = |name: &str| info.get(name).and_then(Value::as_str).unwrap_or_default();
+        let is_past = session.is_past(text("id"), &info);
+        let Some(live) = &mut session.turn else { return };
         if text("role") == "user" {
             let id = text("id").to_owned();
-            if !session.past.contains(&id) && !live.users.contains(&id) && !id.is_empty() {
+            if !is_past && !live.users.contains(&id) && !id.is_empty() {
                 live.users.push(id);
             }
             return;

@@ -30,7 +30,8 @@ const MAX_MISSED: u32 = 10;
 
 impl Server {
     /// The stream is lost.
-    pub(super) fn lost(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn lost(&mut self, why: &str, out: &mut Vec<Action>) {
+        self.miss(why, out);
         self.is_connected = false;
         for session in self.sessions.values_mut() {
             session.meanwhile = None;
@@ -47,10 +48,12 @@ impl Server {
     pub(super) fn connected(&mut self, out: &mut Vec<Action>) {
         self.is_connected = true;
         self.n_losses = 0;
+        self.found_again();
         self.ready_if_so(out);
         let keys: Vec<u32> = self.sessions.keys().copied().collect();
         for key in keys {
             self.look(SessionKey(key), out);
+            self.advance(SessionKey(key), out);
         }
     }
 
@@ -72,18 +75,17 @@ impl Server {
         out: &mut Vec<Action>,
     ) {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        let (Some(live), Some(meanwhile)) = (&mut session.turn, &mut session.meanwhile) else {
-            return;
-        };
+        let (Some(live), Some(_)) = (&session.turn, &session.meanwhile) else { return };
         let turn = live.key;
         let Ok(Value::Array(messages)) = reply else {
             self.missed(key, out);
             return;
         };
         let messages: Vec<Record> = messages.into_iter().filter_map(Record::read).collect();
-        let past: Vec<String> = session.past.iter().cloned().collect();
-        let meanwhile = std::mem::take(meanwhile);
-        session.meanwhile = None;
+        let meanwhile = session.meanwhile.take().unwrap_or_default();
+        let past: Vec<bool> =
+            messages.iter().map(|one| session.is_past(&one.id, &one.info)).collect();
+        let Some(live) = &mut session.turn else { return };
         let follows = catch_up(live, &past, messages, out);
         let directory = session.directory.clone();
         self.follow(key, follows, out);
@@ -222,14 +224,14 @@ impl Record {
 /// Tells a turn what its messages have become.
 fn catch_up(
     live: &mut LiveTurn,
-    past: &[String],
+    past: &[bool],
     messages: Vec<Record>,
     out: &mut Vec<Action>,
 ) -> Follows {
     let first = match live.users.first() {
         Some(user) => messages.iter().position(|message| message.id == *user),
-        None => messages.iter().rposition(|message| {
-            message.is_user && !past.contains(&message.id) && message.says(&live.held.prompt)
+        None => messages.iter().zip(past).rposition(|(message, is_past)| {
+            message.is_user && !is_past && message.says(&live.held.prompt)
         }),
     };
     let mut follows = Follows::Nothing;

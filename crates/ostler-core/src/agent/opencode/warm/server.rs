@@ -1,8 +1,9 @@
-//! Speaks with one `opencode serve`.
+//! Speaks with one `opencode serve`, of ours or of somebody else's.
 //!
 //! Here are the orders and what follows from the replies to our calls. What the
-//! server tells by itself is read in `reading`, what it asks in `asking`, and
-//! what it told while nobody listened in `resync`.
+//! server tells by itself is read in `reading`, what it asks in `asking`, what
+//! it told while nobody listened in `resync`, and how one that is not ours is
+//! found, lost and left in `visit`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,17 +12,19 @@ use serde_json::Value;
 
 use super::{
     asking::Asked,
+    attach::Rules,
     client::{Client, Purpose},
     launch,
     session::{Session, State},
     turn::{Follows, LiveTurn, Stop},
+    visit::Visit,
 };
 use crate::{
     agent::{
         Action, Dialect, Exit, Input, ONLY_SESSION, Order, SessionKey, TimerKey, TurnEnd, TurnKey,
         WarmLaunch,
         emit::{emit_unknown, emit_warning},
-        http::Heard,
+        http::{Heard, ServerAddress},
         opencode::{
             SPEC, fault,
             log::{self, Notice},
@@ -41,30 +44,27 @@ const STOP_LIMIT: Duration = Duration::from_millis(1500);
 /// How long a prompt that nobody wants any more may take to be taken up.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 
-/// Makes the state machine.
+/// Makes the state machine that speaks with a process of ours.
 pub(super) fn dialect(launch: &WarmLaunch<'_>) -> Box<dyn Dialect> {
-    Box::new(Server {
-        client: Client::new(launch::login(launch)),
-        is_ready: false,
-        is_connected: false,
-        version: None,
-        cause: None,
-        n_losses: 0,
-        sessions: BTreeMap::new(),
-        children: BTreeMap::new(),
-        asked: BTreeMap::new(),
-        alarms: BTreeMap::new(),
-        n_alarms: 0,
-    })
+    Box::new(Server::new(Client::new(Some(launch::login(launch))), None))
 }
 
-/// One process with all its sessions.
+/// Makes the state machine that speaks with a server of somebody else's.
+pub(super) fn attached(server: &ServerAddress) -> Box<dyn Dialect> {
+    let mut client = Client::new(server.login().cloned());
+    client.found(server.url());
+    Box::new(Server::new(client, Some(Visit::new(server))))
+}
+
+/// One server with all its sessions.
 pub(super) struct Server {
     pub(super) client: Client,
+    /// The server is somebody else's.
+    pub(super) visit: Option<Visit>,
     pub(super) is_ready: bool,
     /// The stream of events is open.
     pub(super) is_connected: bool,
-    version: Option<String>,
+    pub(super) version: Option<String>,
     /// What the log said last about a call that failed.
     pub(super) cause: Option<String>,
     /// How often the stream was lost in a row.
@@ -92,6 +92,8 @@ pub(super) enum Alarm {
     Listen,
     /// A turn is to be looked at again.
     Look(SessionKey, TurnKey),
+    /// The server was waited for long enough, this time.
+    Lost(u32),
 }
 
 impl Dialect for Server {
@@ -107,7 +109,7 @@ impl Dialect for Server {
                 }
             }
             Input::Heard(Heard::Event(data)) => self.event(now, data, out),
-            Input::Heard(Heard::Lost { .. }) => self.lost(out),
+            Input::Heard(Heard::Lost { why }) => self.lost(why, out),
             Input::Heard(Heard::Reply { call, reply }) => {
                 let cause = self.cause.take();
                 if let Some((purpose, reply)) = self.client.reply(call, reply, cause.as_deref()) {
@@ -116,10 +118,28 @@ impl Dialect for Server {
             }
             Input::Exited(exit) => self.exited(exit, out),
         }
+        self.leave_if_done(out);
     }
 }
 
 impl Server {
+    fn new(client: Client, visit: Option<Visit>) -> Self {
+        Self {
+            client,
+            visit,
+            is_ready: false,
+            is_connected: false,
+            version: None,
+            cause: None,
+            n_losses: 0,
+            sessions: BTreeMap::new(),
+            children: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            alarms: BTreeMap::new(),
+            n_alarms: 0,
+        }
+    }
+
     fn stdout(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
         let line = String::from_utf8_lossy(bytes);
         match line.strip_prefix(LISTENING) {
@@ -155,6 +175,7 @@ impl Server {
 
     fn order(&mut self, order: Order<'_>, out: &mut Vec<Action>) {
         match order {
+            Order::Start if self.visit.is_some() => self.begin_visit(out),
             // It says by itself where it is.
             Order::Start => {}
             Order::Open { session, open, options } => {
@@ -172,8 +193,10 @@ impl Server {
                 self.sessions.insert(session.0, new);
             }
             Order::Prompt { session, turn, prompt, options } => {
+                let rules = self.visit.is_some().then(|| Rules::of(options));
                 if let Some(known) = self.sessions.get_mut(&session.0) {
-                    known.hold(turn, prompt, options);
+                    known.hold(turn, prompt, options, rules);
+                    self.seek(out);
                     self.advance(session, out);
                 } else {
                     let text = "the session is not open";
@@ -185,6 +208,7 @@ impl Server {
             Order::Steer { turn, text } => self.steer(turn, text, out),
             Order::Answer { request, ruling, .. } => self.answer(request, ruling, out),
             Order::Close { session } => self.close(session, out),
+            Order::Leave => self.leave(out),
         }
     }
 
@@ -204,6 +228,7 @@ impl Server {
         out: &mut Vec<Action>,
     ) {
         match purpose {
+            Purpose::Health if self.visit.is_some() => self.welcomed(reply, out),
             Purpose::Health => match reply {
                 Ok(health) if health.get("healthy").and_then(Value::as_bool) == Some(true) => {
                     let version = health.get("version").and_then(Value::as_str);
@@ -214,6 +239,7 @@ impl Server {
                 Ok(_) | Err(_) => self.client.health(out),
             },
             Purpose::Create(session) | Purpose::Find(session) => self.opened(session, reply, out),
+            Purpose::Rules(session) => self.ruled(session, reply, out),
             Purpose::Prompt(session, turn, steer) => self.sent(session, turn, steer, reply, out),
             Purpose::Abort(session, turn) => {
                 if let Some(session) = self.sessions.get_mut(&session.0) {
@@ -245,11 +271,15 @@ impl Server {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let told = reply.and_then(|session| {
             let text = |name: &str| session.get(name).and_then(Value::as_str).map(str::to_owned);
-            Ok((text("id").ok_or_else(Failure::unreadable)?, text("directory")))
+            let rules = session.get("permission").and_then(Value::as_array).cloned();
+            let used = session.get("time").and_then(|time| time.get("updated")?.as_i64());
+            Ok((text("id").ok_or_else(Failure::unreadable)?, text("directory"), rules, used))
         });
         match told {
-            Ok((id, directory)) => {
+            Ok((id, directory, rules, used)) => {
                 session.state = State::Open;
+                session.rules = rules.unwrap_or_default();
+                session.since = used;
                 session.id = Some(id.clone());
                 if let Some(directory) = directory.filter(|told| *told != session.directory) {
                     let text = format!("opencode goes on in {directory}, where the session began");
@@ -270,16 +300,33 @@ impl Server {
     pub(super) fn advance(&mut self, key: SessionKey, out: &mut Vec<Action>) {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let Some(held) = &session.held else { return };
+        if self.visit.is_some() && !self.is_connected {
+            // What would follow could be missed; it goes on when it is heard again.
+            return;
+        }
         if session.state == State::New {
             session.state = State::Asked;
-            let title = held.title();
-            return self.client.create(key, &session.directory, &title, out);
+            let body = held.session_body();
+            return self.client.create(key, &session.directory, body, out);
         }
         let Some((id, directory)) = session.at() else { return };
         if session.state != State::Open || session.turn.is_some() || session.n_aborts > 0 {
             return;
         }
+        if let Some(rules) = &held.rules
+            && !session.obeys(rules)
+        {
+            if session.ruling.is_none() {
+                let rules = rules.list();
+                self.client.restrict(key, (&id, &directory), &rules, out);
+                session.ruling = Some(rules);
+            }
+            return;
+        }
         let Some(held) = session.held.take() else { return };
+        if let Some(Rules::Free) = held.rules {
+            session.rules = Rules::Free.list();
+        }
         if held.model(None).is_some_and(|model| !model.contains('/')) {
             let text = "opencode's models are named provider/model; this one names no provider";
             let failure = Some(Failure::new(FailureKind::InvalidRequest, text));
@@ -416,7 +463,9 @@ impl Server {
 
     fn rang(&mut self, alarm: Alarm, out: &mut Vec<Action>) {
         match alarm {
+            Alarm::Listen if self.is_connected => {}
             Alarm::Listen => self.client.listen(out),
+            Alarm::Lost(round) => self.waited(round, out),
             Alarm::Patience(key, turn, timer) => {
                 let Some(live) = self.live(key, turn) else { return };
                 let follows = live.rang(timer);
@@ -492,13 +541,21 @@ impl Server {
         }
     }
 
-    /// The process is gone.
+    /// The process is gone, or the server was left.
     fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {
+        if let Some(visit) = &self.visit {
+            let failure = visit.given_up();
+            return self.fail_all(&failure, out);
+        }
         if !self.is_ready {
             let failure = fault::of_exit(exit, self.cause.as_deref());
             out.push(Action::OpenFailed { session: ONLY_SESSION, failure });
         }
-        let failure = Failure::new(FailureKind::Crashed, exit_words(exit));
+        self.fail_all(&Failure::new(FailureKind::Crashed, exit_words(exit)), out);
+    }
+
+    /// Ends every turn, for there is nobody any more who would.
+    pub(super) fn fail_all(&mut self, failure: &Failure, out: &mut Vec<Action>) {
         for (_, mut session) in std::mem::take(&mut self.sessions) {
             if let Some(mut live) = session.turn.take().filter(|live| !live.is_silent) {
                 let end = live.failed(failure.clone());

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::{event::What, launch, turn::LiveTurn};
+use super::{attach::Rules, event::What, launch, turn::LiveTurn};
 use crate::{
     agent::{TurnKey, opencode::launch::variant},
     request::{Open, Options, Permissions},
@@ -28,9 +28,16 @@ pub(super) struct Session {
     pub(super) turn: Option<LiveTurn>,
     /// The user's messages of turns that are over, the latest last.
     pub(super) past: VecDeque<String>,
+    /// When it had last been used before it was opened here, by the server's
+    /// clock: messages from before are of other turns.
+    pub(super) since: Option<i64>,
     /// The model that answered last. A prompt that names none would go to the
     /// model that was named last, even if there is none of that name.
     pub(super) model: Option<String>,
+    /// The rules that the server has for it, where they are ours to give.
+    pub(super) rules: Vec<Value>,
+    /// Other rules that the server was told and has not confirmed.
+    pub(super) ruling: Option<Vec<Value>>,
     /// What to say in the first turn.
     pub(super) warning: Option<String>,
     /// What happened while the messages are read again.
@@ -64,6 +71,8 @@ pub(super) struct Held {
     system: Option<String>,
     agent: Option<&'static str>,
     variant: Option<&'static str>,
+    /// What the turn may do, where its session is told and not the process.
+    pub(super) rules: Option<Rules>,
 }
 
 impl Session {
@@ -78,7 +87,10 @@ impl Session {
             held: None,
             turn: None,
             past: VecDeque::new(),
+            since: None,
             model: None,
+            rules: Vec::new(),
+            ruling: None,
             warning: None,
             meanwhile: None,
             n_aborts: 0,
@@ -86,8 +98,15 @@ impl Session {
         }
     }
 
-    /// Takes a prompt to be sent as soon as that is possible.
-    pub(super) fn hold(&mut self, turn: TurnKey, prompt: &str, options: &Options) {
+    /// Takes a prompt to be sent as soon as that is possible; with `rules` it is
+    /// for a server that does not have them in its settings.
+    pub(super) fn hold(
+        &mut self,
+        turn: TurnKey,
+        prompt: &str,
+        options: &Options,
+        rules: Option<Rules>,
+    ) {
         self.held = Some(Held {
             turn,
             prompt: prompt.to_owned(),
@@ -96,9 +115,27 @@ impl Session {
             permissions: options.permissions,
             model: options.model.clone(),
             system: options.system_prompt.clone().filter(|text| !text.is_empty()),
-            agent: launch::agent(options),
+            agent: launch::agent(options).filter(|_| rules.is_none()),
             variant: options.thinking.map(variant),
+            rules,
         });
+    }
+
+    /// Returns whether a message of the user's is of another turn.
+    pub(super) fn is_past(&self, id: &str, info: &Map<String, Value>) -> bool {
+        let created = info.get("time").and_then(|time| time.get("created")?.as_i64());
+        let is_older = created.zip(self.since).is_some_and(|(created, since)| created <= since);
+        is_older || self.past.iter().any(|past| past == id)
+    }
+
+    /// Returns whether nothing is left to say of what its next turn may do.
+    pub(super) fn obeys(&self, rules: &Rules) -> bool {
+        match rules {
+            // They go with the prompt.
+            Rules::Free => true,
+            // They begin with one for everything, so nothing before them counts.
+            Rules::Strict(rules) => self.rules.ends_with(rules),
+        }
     }
 
     /// Returns the id and the directory.
@@ -143,12 +180,25 @@ impl Held {
                 body.insert(name.to_owned(), json!(value));
             }
         }
+        if let Some(Rules::Free) = self.rules {
+            // Puts its rules in the place of those that the session had.
+            body.insert("tools".to_owned(), json!({ "question": false }));
+        }
         Value::Object(body)
+    }
+
+    /// Returns what the server is sent for a new session.
+    pub(super) fn session_body(&self) -> Value {
+        let mut body = json!({ "title": self.title() });
+        if let (Some(rules), Some(body)) = (&self.rules, body.as_object_mut()) {
+            body.insert("permission".to_owned(), rules.list().into());
+        }
+        body
     }
 
     /// Returns a title for the session. Without one the server would have the
     /// model make it, in a call that no figure shows.
-    pub(super) fn title(&self) -> String {
+    fn title(&self) -> String {
         let line = self.prompt.trim().lines().next().unwrap_or_default();
         let title: String = line.chars().take(TITLE_CHARS).collect();
         if title.is_empty() { "Ostler".to_owned() } else { title }

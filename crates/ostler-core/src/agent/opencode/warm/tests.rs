@@ -1,5 +1,6 @@
 //! The server against what the real one said, and against its known traps.
 
+mod attached;
 mod calls;
 mod properties;
 mod resyncing;

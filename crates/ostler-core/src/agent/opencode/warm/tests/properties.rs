@@ -220,8 +220,12 @@ impl World {
                     self.lost = self.turn;
                 }
                 Action::EndTurn { turn, .. } => self.asked.retain(|(one, _)| one != turn),
-                Action::Stop
-                | Action::Write(_)
+                // The server stayed away; whoever comes next has another worker.
+                Action::Stop => {
+                    self.is_open = false;
+                    self.session += 1;
+                }
+                Action::Write(_)
                 | Action::Call { .. }
                 | Action::Listen(_)
                 | Action::Ready
@@ -241,8 +245,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_turn_ends_once_and_says_nothing_afterwards(all in vec(happens(), 0..60)) {
-        let talk = Talk::ready();
+    fn every_turn_ends_once_and_says_nothing_afterwards(
+        all in vec(happens(), 0..60),
+        is_attached in any::<bool>(),
+    ) {
+        let talk = if is_attached { super::attached::found() } else { Talk::ready() };
         let mut world = World {
             talk,
             session: 0,

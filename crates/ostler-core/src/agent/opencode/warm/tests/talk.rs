@@ -39,7 +39,11 @@ impl Talk {
             variables: &variables,
             run_dir: std::path::Path::new("/run"),
         };
-        let dialect = (WARM.dialect)(&launch);
+        Self::with((WARM.dialect)(&launch))
+    }
+
+    /// Begins one with another state machine.
+    pub(super) fn with(dialect: Box<dyn Dialect>) -> Self {
         Self { dialect, actions: Vec::new(), open_calls: Vec::new() }
     }
 
