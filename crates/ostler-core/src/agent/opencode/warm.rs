@@ -4,12 +4,15 @@
 //! Facts only. The command line has what holds for the whole process; the
 //! directory, the model and the prompt's own system text go with each call.
 
+mod answering;
 mod asking;
 mod client;
 mod event;
+mod flat;
 mod launch;
 mod parts;
 mod reading;
+mod records;
 mod resync;
 mod server;
 mod session;

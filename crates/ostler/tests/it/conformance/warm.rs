@@ -3,6 +3,7 @@
 
 mod ask;
 mod cancel;
+mod cuts;
 mod errors;
 mod host;
 mod prompts;

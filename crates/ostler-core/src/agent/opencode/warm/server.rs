@@ -213,7 +213,18 @@ impl Server {
                 // It was up a moment ago: the worker gives up if that goes on.
                 Ok(_) | Err(_) => self.client.health(out),
             },
-            Purpose::Create(session) | Purpose::Find(session) => self.opened(session, reply, out),
+            Purpose::Create(session) => {
+                self.opened(session, reply, out);
+                self.open(session, out);
+            }
+            Purpose::Find(session) => {
+                self.opened(session, reply, out);
+                self.read_past(session, out);
+            }
+            Purpose::Past(session) => {
+                self.took_past(session, reply);
+                self.open(session, out);
+            }
             Purpose::Prompt(session, turn, steer) => self.sent(session, turn, steer, reply, out),
             Purpose::Abort(session, turn) => {
                 if let Some(session) = self.sessions.get_mut(&session.0) {
@@ -225,18 +236,10 @@ impl Server {
                 }
                 self.advance(session, out);
             }
-            Purpose::Answer(session) => {
-                // Whether it was heard shows in what is asked then. That nobody
-                // waits for it any more is no failure.
-                let is_lost = reply.is_err_and(|failure| failure.kind == FailureKind::Unavailable);
-                if is_lost {
-                    self.look(session, out);
-                }
+            Purpose::Answer(session, request) => self.answered(session, &request, reply, out),
+            Purpose::Look(session, round, sight) => {
+                self.seen(now, (session, round), sight, reply, out);
             }
-            Purpose::Messages(session) => self.read_messages(now, session, reply, out),
-            Purpose::Status(session) => self.read_status(session, reply, out),
-            Purpose::Permissions(session) => self.read_requests(session, reply, false, out),
-            Purpose::Questions(session) => self.read_requests(session, reply, true, out),
             Purpose::Nothing => {}
         }
     }
@@ -249,7 +252,6 @@ impl Server {
         });
         match told {
             Ok((id, directory)) => {
-                session.state = State::Open;
                 session.id = Some(id.clone());
                 if let Some(directory) = directory.filter(|told| *told != session.directory) {
                     let text = format!("opencode goes on in {directory}, where the session began");
@@ -257,13 +259,20 @@ impl Server {
                     session.directory = directory;
                 }
                 out.push(Action::Opened { session: key, id });
-                self.advance(key, out);
             }
             Err(failure) => {
                 self.sessions.remove(&key.0);
                 out.push(Action::OpenFailed { session: key, failure });
             }
         }
+    }
+
+    /// Everything is known that a prompt needs.
+    fn open(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        if let Some(session) = self.sessions.get_mut(&key.0) {
+            session.state = State::Open;
+        }
+        self.advance(key, out);
     }
 
     /// Sends the prompt that waits, as soon as that is possible.

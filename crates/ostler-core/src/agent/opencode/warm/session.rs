@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::{event::What, launch, turn::LiveTurn};
+use super::{client::Round, event::What, launch, turn::LiveTurn};
 use crate::{
     agent::{TurnKey, opencode::launch::variant},
     request::{Open, Options, Permissions},
@@ -35,6 +35,8 @@ pub(super) struct Session {
     pub(super) warning: Option<String>,
     /// What happened while the messages are read again.
     pub(super) meanwhile: Option<Vec<What>>,
+    /// Counts how often it was read again.
+    pub(super) round: Round,
     /// Aborts that the server has not answered. One that it hears late would end
     /// the next turn.
     pub(super) n_aborts: u32,
@@ -81,6 +83,7 @@ impl Session {
             model: None,
             warning: None,
             meanwhile: None,
+            round: Round::default(),
             n_aborts: 0,
             n_missed: 0,
         }

@@ -1,7 +1,9 @@
 //! The server against what the real one said, and against its known traps.
 
 mod calls;
+mod flat;
 mod properties;
+mod races;
 mod resyncing;
 mod talk;
 mod transcripts;
