@@ -7,10 +7,10 @@
 //! last two are scripts of one step, so they can also stand at the end of a
 //! longer script.
 //!
-//! Everything is blocking and single-threaded: the program starts in about a
-//! millisecond, which makes it the baseline of the benchmarks, and it may fork
-//! without surprises. [`main`] must therefore be called before any other
-//! thread exists.
+//! Everything is single-threaded, and blocking but for the server that is
+//! played: the program starts in about a millisecond, which makes it the
+//! baseline of the benchmarks, and it may fork without surprises. [`main`] must
+//! therefore be called before any other thread exists.
 //!
 //! It knows nothing of Ostler's own types: a mistake there must not be
 //! repeated here unseen.

@@ -1,7 +1,9 @@
 //! What a played agent answers: a pure function of the prompt and of how many
 //! there were. The text always says that no model was behind it.
 
+use super::agent::Agent;
 use super::fault::Faults;
+use super::opencode;
 
 /// What a turn consists of; each agent dresses it in its own format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +57,7 @@ pub(super) fn answer(agent: &str, prompt: &str, n_prompts: usize) -> Answer {
             }
             Some("text") | None => {}
             Some(word) if faults.take(word) => {}
+            Some(word) if agent == Agent::OpenCode.name() && opencode::is_word(word) => {}
             Some(other) => text.push_str(&format!(" It cannot play `sim:{other}`.")),
         }
     }

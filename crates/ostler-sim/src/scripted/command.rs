@@ -27,8 +27,10 @@ OSTLER_SCRIPTED_PACE_MS stand for --home and --pace-ms.
 
 Words in the prompt of a played agent: sim:tool, sim:history, and faults:
 sim:delay=MS, sim:slow=MS, sim:garbage, sim:crash, sim:hang, sim:ignore-term,
-sim:close-stdin. Claude, Codex and Pi are also played as they are kept running
-for many prompts.
+sim:close-stdin. Claude, Codex, OpenCode and Pi are also played as they are kept
+running for many prompts. OpenCode's server has faults of its own: sim:http=STATUS,
+sim:error, sim:cut, sim:double-idle, sim:never-idle, sim:no-session, sim:question;
+`serve --scripted-events flat` tells of turns under flat names.
 ";
 
 /// The variables that the scripted agent listens to.

@@ -1,4 +1,6 @@
-//! Plays `opencode run`, with `--format json` or without.
+//! Plays `opencode run`, with `--format json` or without, and `opencode serve`.
+
+mod serve;
 
 use std::path::PathBuf;
 
@@ -15,6 +17,8 @@ use super::{End, Error, clock, os};
 
 const VERSION: &str = "0.0.0 (scripted opencode)";
 const DEFAULT_MODEL: &str = "scripted/scripted";
+/// Of the scripted agent only: under which names a server tells what happens.
+const SPEECH: &str = "--scripted-events";
 const USAGE: &str = "opencode run [message..]";
 
 const FLAGS: &[Flag] = &[
@@ -33,6 +37,8 @@ const FLAGS: &[Flag] = &[
     flag(&["--command"], Takes::One),
     flag(&["--log-level"], Takes::One),
     flag(&["--port"], Takes::One),
+    flag(&["--hostname"], Takes::One),
+    flag(&[SPEECH], Takes::One),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +46,8 @@ enum Output {
     Text,
     Json,
 }
+
+pub(super) use serve::is_word;
 
 pub(super) fn play(props: &Props, stage: &mut Stage<'_>) -> Result<End, Error> {
     let Ok(given) = Given::read(FLAGS, &stage.words()) else {
@@ -51,9 +59,13 @@ pub(super) fn play(props: &Props, stage: &mut Stage<'_>) -> Result<End, Error> {
             return Ok(End::Exit(0));
         }
     }
-    let Some(("run", words)) = given.words.split_first().map(|(run, rest)| (run.as_str(), rest))
-    else {
-        return refuse("The scripted agent plays `opencode run` only.", stage);
+    let words = match given.words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        Some(("run", words)) => words,
+        Some(("serve", [])) => return serve::serve(&given, props, stage),
+        Some(_) | None => {
+            let text = "The scripted agent plays `opencode run` and `opencode serve` only.";
+            return refuse(text, stage);
+        }
     };
     let output = match given.value("--format") {
         None | Some("default") => Output::Text,

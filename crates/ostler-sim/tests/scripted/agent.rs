@@ -3,6 +3,7 @@
 mod gemini;
 mod opencode;
 mod pi;
+mod serve;
 mod warm;
 
 use std::io::{BufRead, BufReader, Write};

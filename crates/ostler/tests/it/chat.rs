@@ -4,6 +4,7 @@ mod asking;
 mod busy;
 mod client;
 mod person;
+mod server;
 mod wrong;
 
 use std::fs;

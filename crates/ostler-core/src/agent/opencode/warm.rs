@@ -5,13 +5,16 @@
 //! directory, the model and the prompt's own system text go with each call. A
 //! server that somebody else runs is spoken to in the same way (`attach`).
 
+mod answering;
 mod asking;
 mod attach;
 mod client;
 mod event;
+mod flat;
 mod launch;
 mod parts;
 mod reading;
+mod records;
 mod resync;
 mod server;
 mod session;

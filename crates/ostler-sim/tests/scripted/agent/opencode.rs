@@ -71,10 +71,12 @@ fn it_quotes_an_argument_with_a_space_and_adds_standard_input() {
 }
 
 #[test]
-fn it_plays_run_only_and_prints_text_by_default() {
+fn it_prints_text_by_default_and_plays_nothing_but_run_and_serve() {
     let home = Home::new();
     let text = play(command("opencode", home.0.path(), &["run", "hello"]), "");
     assert!(text.stdout().starts_with("This is Ostler's scripted agent"), "{}", text.stdout());
-    let serve = play(command("opencode", home.0.path(), &["serve"]), "");
-    assert_eq!((serve.code(), serve.stdout()), (Some(1), ""));
+    for words in [&["acp"][..], &["serve", "more"]] {
+        let other = play(command("opencode", home.0.path(), words), "");
+        assert_eq!((other.code(), other.stdout()), (Some(1), ""));
+    }
 }

@@ -4,6 +4,7 @@
 mod ask;
 mod busy;
 mod cancel;
+mod cuts;
 mod errors;
 mod host;
 mod prompts;

@@ -74,7 +74,7 @@ impl Server {
         out: &mut Vec<Action>,
     ) {
         let Some(id) = remove_text(&mut request, "id") else { return };
-        if self.asked.values().any(|asked| asked.id == id) {
+        if self.asked.values().any(|asked| asked.id == id) || self.is_answered(key, &id, out) {
             return;
         }
         let Some(session) = self.sessions.get(&key.0) else { return };
@@ -120,7 +120,7 @@ impl Server {
         out: &mut Vec<Action>,
     ) {
         let Some(id) = remove_text(&mut request, "id") else { return };
-        if self.asked.values().any(|asked| asked.id == id) {
+        if self.asked.values().any(|asked| asked.id == id) || self.is_answered(key, &id, out) {
             return;
         }
         let Some(session) = self.sessions.get(&key.0) else { return };
@@ -144,7 +144,7 @@ impl Server {
             }
             _ => {
                 let reject = (format!("/question/{}/reject", escaped(&id)), json!({}));
-                self.client.answer(key, &directory, reject, out);
+                self.say(key, &directory, &id, reject, out);
             }
         }
     }
@@ -184,7 +184,7 @@ impl Server {
         };
         let Ruling::Allow { text } = ruling else {
             let reject = (format!("/question/{}/reject", escaped(&asked.id)), json!({}));
-            return self.client.answer(key, &directory, reject, out);
+            return self.say(key, &directory, &asked.id, reject, out);
         };
         let text = text.clone().or_else(|| question.choices.first().cloned()).unwrap_or_default();
         asked.answers.push(json!([text]));
@@ -193,28 +193,7 @@ impl Server {
         }
         let path = format!("/question/{}/reply", escaped(&asked.id));
         let body = json!({ "answers": asked.answers });
-        self.client.answer(key, &directory, (path, body), out);
-    }
-
-    /// Tells the server what was decided. A denial without a word would end the
-    /// turn; with one the model goes on without.
-    fn reply_to(
-        &mut self,
-        key: SessionKey,
-        directory: &str,
-        id: &str,
-        ruling: &Ruling,
-        out: &mut Vec<Action>,
-    ) {
-        let body = match ruling {
-            Ruling::Allow { .. } => json!({ "reply": "once" }),
-            Ruling::Deny { why } if why.is_empty() => {
-                json!({ "reply": "reject", "message": "denied" })
-            }
-            Ruling::Deny { why } => json!({ "reply": "reject", "message": why }),
-        };
-        let path = format!("/permission/{}/reply", escaped(id));
-        self.client.answer(key, directory, (path, body), out);
+        self.say(key, &directory, &asked.id, (path, body), out);
     }
 
     /// The server does not wait for an answer any more.

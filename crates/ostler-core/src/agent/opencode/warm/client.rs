@@ -38,18 +38,41 @@ pub(super) enum Purpose {
     Prompt(SessionKey, TurnKey, Option<String>),
     /// Ends a turn.
     Abort(SessionKey, TurnKey),
-    /// Answers what was asked.
-    Answer(SessionKey),
-    /// Reads what has become of a turn.
-    Messages(SessionKey),
-    /// Reads whether a turn runs.
-    Status(SessionKey),
-    /// Reads what is asked.
-    Permissions(SessionKey),
-    /// Reads which questions there are.
-    Questions(SessionKey),
+    /// Answers what was asked, by the server's id of it.
+    Answer(SessionKey, String),
+    /// Reads something anew.
+    Look(SessionKey, Round, Sight),
     /// Whatever the reply is, nothing follows from it.
     Nothing,
+}
+
+/// Which look at a session it is. An older one does not show the latest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Round(u32);
+
+impl Round {
+    /// Begins the next one.
+    pub(super) fn next(&mut self) -> Self {
+        self.0 = self.0.wrapping_add(1);
+        *self
+    }
+}
+
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// What has become of a turn.
+    Messages,
+    /// The same, after it was over and the server did nothing any more.
+    Whole,
+    /// What a helper has done, by the server's id of its session.
+    Helper(String),
+    /// Whether a turn runs.
+    Status,
+    /// Which permissions are asked for; those that were before it was looked.
+    Permissions(Vec<String>),
+    /// Which questions there are; those that were before it was looked.
+    Questions(Vec<String>),
 }
 
 /// The way to one server.
@@ -145,23 +168,18 @@ impl Client {
     /// Answers a request for permission, or a question.
     pub(super) fn answer(
         &mut self,
-        session: SessionKey,
+        (session, request): (SessionKey, &str),
         directory: &str,
         (path, body): (String, Value),
         out: &mut Vec<Action>,
     ) {
-        let purpose = Purpose::Answer(session);
+        let purpose = Purpose::Answer(session, request.to_owned());
         self.call(purpose, Method::Post, &path, Some(directory), Some(body), out);
     }
 
     /// Reads the last messages of a session.
-    pub(super) fn messages(
-        &mut self,
-        session: SessionKey,
-        at: (&str, &str),
-        out: &mut Vec<Action>,
-    ) {
-        self.get(Purpose::Messages(session), at, "/message?limit=100", out);
+    pub(super) fn messages(&mut self, purpose: Purpose, at: (&str, &str), out: &mut Vec<Action>) {
+        self.get(purpose, at, "/message?limit=100", out);
     }
 
     /// Reads what a directory's sessions do, or wait for.

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 
+use super::flat::{self, Flat};
 use crate::agent::{
     field::{fields_of, remove_text},
     opencode::message::take_object,
@@ -23,6 +24,8 @@ pub(super) enum Event {
         /// What happened there.
         what: What,
     },
+    /// It names no session, but tells of a turn.
+    Unnamed(Flat),
     /// It tells nothing about any turn.
     Quiet,
     /// It cannot be read.
@@ -72,6 +75,8 @@ pub(super) enum What {
         /// The server's id of the other.
         of: String,
     },
+    /// It was told under a flat name.
+    Flat(Flat),
     /// It is not known.
     Unknown,
 }
@@ -102,9 +107,18 @@ pub(super) fn read(data: &[u8]) -> Event {
     if kind == "server.connected" {
         return Event::Connected;
     }
-    let mut fields = take_object(&mut event, "properties");
-    let Some(session) = remove_text(&mut fields, "sessionID") else {
-        return Event::Quiet;
+    let mut fields = match ["properties", "data"].into_iter().find(|name| event.contains_key(*name))
+    {
+        Some(name) => take_object(&mut event, name),
+        None => event,
+    };
+    let session = remove_text(&mut fields, "sessionID").or_else(|| flat::session_of(&fields));
+    let Some(session) = session else {
+        let unnamed = what(&kind, fields);
+        return match unnamed {
+            Some(What::Flat(flat)) => Event::Unnamed(flat),
+            _ => Event::Quiet,
+        };
     };
     match what(&kind, fields) {
         Some(what) => Event::Of { session, what },
@@ -115,7 +129,7 @@ pub(super) fn read(data: &[u8]) -> Event {
 
 fn what(kind: &str, mut fields: Map<String, Value>) -> Option<What> {
     Some(match kind {
-        "message.updated" => What::Message(object(&mut fields, "info")?),
+        "message.updated" if is_record(&fields) => What::Message(object(&mut fields, "info")?),
         "message.part.updated" => What::Part(object(&mut fields, "part")?),
         "message.part.delta" => {
             let part = remove_text(&mut fields, "partID")?;
@@ -149,8 +163,16 @@ fn what(kind: &str, mut fields: Map<String, Value>) -> Option<What> {
             let mut info = object(&mut fields, "info")?;
             What::Child { of: remove_text(&mut info, "parentID")? }
         }
-        _ => return None,
+        kind => What::Flat(flat::read(kind, &fields)?),
     })
+}
+
+/// Whether it tells what a message is, and not what it says: that is told of its
+/// parts.
+fn is_record(fields: &Map<String, Value>) -> bool {
+    fields
+        .get("info")
+        .is_some_and(|info| info.get("content").is_none() && info.get("text").is_none())
 }
 
 fn object(fields: &mut Map<String, Value>, name: &str) -> Option<Map<String, Value>> {

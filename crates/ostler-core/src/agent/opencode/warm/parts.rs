@@ -89,6 +89,14 @@ impl Parts {
         part.event(piece)
     }
 
+    /// Returns a text as a whole that is either that or what comes next.
+    pub(super) fn continued(&self, id: &str, text: String) -> String {
+        match self.parts.get(id) {
+            Some(part) if !text.starts_with(&part.text) => format!("{}{text}", part.text),
+            Some(_) | None => text,
+        }
+    }
+
     /// Some pieces may be missing from here on.
     pub(super) fn gap(&mut self) {
         self.parts.values_mut().for_each(|part| part.is_gapped = true);

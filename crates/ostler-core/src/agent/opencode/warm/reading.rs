@@ -21,6 +21,7 @@ impl Server {
         match event::read(data) {
             Event::Connected => self.connected(out),
             Event::Quiet | Event::Unreadable => {}
+            Event::Unnamed(flat) => self.unnamed(flat, out),
             Event::Of { session, what: What::Child { of } } => {
                 if let Some(key) = self.find(&of) {
                     self.children.insert(session, (key, None));
@@ -81,6 +82,7 @@ impl Server {
             What::Asked(request) => self.permission(key, request, out),
             What::Questions(request) => self.question(key, request, out),
             What::Answered { request } => self.withdraw(&request, out),
+            What::Flat(flat) => self.flat(key, flat, out),
             What::Child { .. } | What::Unknown => {}
         }
     }
@@ -116,7 +118,7 @@ impl Server {
     }
 
     /// Takes note of which call a helper's session was made for.
-    fn helper(&mut self, key: SessionKey, part: &Map<String, Value>) {
+    pub(super) fn helper(&mut self, key: SessionKey, part: &Map<String, Value>) {
         let metadata = part.get("state").and_then(|state| state.get("metadata"));
         let child = metadata.and_then(|data| data.get("sessionId")).and_then(Value::as_str);
         let call = part.get("id").and_then(Value::as_str);
@@ -127,7 +129,7 @@ impl Server {
 
     /// Takes what happened in a helper's session: its tools, its needs and what
     /// it used. What it says is for the agent.
-    fn child(&mut self, id: &str, key: SessionKey, what: What, out: &mut Vec<Action>) {
+    pub(super) fn child(&mut self, id: &str, key: SessionKey, what: What, out: &mut Vec<Action>) {
         match what {
             What::Part(part) => {
                 let call = self.children.get(id).and_then(|(_, call)| call.clone());
@@ -148,11 +150,12 @@ impl Server {
             | What::Idle
             | What::Failed(_)
             | What::Child { .. }
+            | What::Flat(_)
             | What::Unknown => {}
         }
     }
 
-    fn busy(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+    pub(super) fn busy(&mut self, key: SessionKey, out: &mut Vec<Action>) {
         let Some(live) = self.turn_of(key).filter(|live| !live.users.is_empty()) else { return };
         live.was_busy = true;
         live.settling = live.settling.wrapping_add(1);

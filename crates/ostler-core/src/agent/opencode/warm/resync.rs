@@ -3,6 +3,10 @@
 //! The stream tells nothing again. So when it was lost, every turn is read
 //! anew: its messages, whether it runs, and what it waits for. Events that come
 //! meanwhile wait, because what is read may be older or newer than they are.
+//! Replies overtake each other and the stream. What they say is true all the same,
+//! only not the latest: the events that wait do so until the last look, and a
+//! turn is over if its messages said so before and after the server said that it
+//! does nothing. A stream that is lost at once, again and again, so stops no turn.
 
 use std::time::Duration;
 
@@ -10,10 +14,11 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
-    client::Purpose,
+    client::{Purpose, Round, Sight},
     event::What,
+    records::{Record, catch_up},
     server::{Alarm, Server},
-    turn::{Follows, LiveTurn},
+    turn::Stop,
 };
 use crate::{
     agent::{Action, SessionKey, field::fields_of},
@@ -37,6 +42,8 @@ impl Server {
             session.meanwhile = None;
             if let Some(live) = &mut session.turn {
                 live.parts.gap();
+                // Whether it goes on is not heard for a while.
+                live.settling = live.settling.wrapping_add(1);
             }
         }
         let wait = FIRST_WAIT.saturating_mul(1 << self.n_losses.min(8)).min(LAST_WAIT);
@@ -64,57 +71,138 @@ impl Server {
             return;
         };
         session.meanwhile.get_or_insert_default();
-        self.client.messages(key, (&id, &directory), out);
+        let purpose = Purpose::Look(key, session.round.next(), Sight::Messages);
+        self.client.messages(purpose, (&id, &directory), out);
     }
 
-    pub(super) fn read_messages(
+    /// Reads a turn that is over for the last time.
+    fn look_back(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        let Some(session) = self.sessions.get(&key.0) else { return };
+        let Some((id, directory)) = session.at() else { return };
+        let purpose = Purpose::Look(key, session.round, Sight::Whole);
+        self.client.messages(purpose, (&id, &directory), out);
+    }
+
+    /// Something was read anew.
+    pub(super) fn seen(
         &mut self,
         now: Timestamp,
-        key: SessionKey,
+        (key, round): (SessionKey, Round),
+        sight: Sight,
         reply: Result<Value, Failure>,
         out: &mut Vec<Action>,
     ) {
-        let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        let (Some(live), Some(_)) = (&session.turn, &session.meanwhile) else { return };
-        let turn = live.key;
-        let Ok(Value::Array(messages)) = reply else {
-            self.missed(key, out);
+        let Some(session) = self.sessions.get(&key.0) else { return };
+        if session.turn.is_none() {
             return;
-        };
+        }
+        let is_latest = session.round == round;
+        match sight {
+            Sight::Messages => self.read_messages(now, (key, is_latest), reply, out),
+            Sight::Whole => {
+                if let Ok(Value::Array(messages)) = reply {
+                    self.catch_up(key, messages, out);
+                    self.ends_if_whole(key, out);
+                } else if is_latest {
+                    self.missed(key, out);
+                }
+            }
+            Sight::Helper(id) => self.read_helper(key, &id, reply, out),
+            Sight::Status => self.read_status((key, is_latest), reply, out),
+            Sight::Permissions(before) => self.read_requests(key, reply, (&before, false), out),
+            Sight::Questions(before) => self.read_requests(key, reply, (&before, true), out),
+        }
+    }
+
+    /// Tells a turn what was read of it.
+    fn catch_up(&mut self, key: SessionKey, messages: Vec<Value>, out: &mut Vec<Action>) {
+        let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let messages: Vec<Record> = messages.into_iter().filter_map(Record::read).collect();
-        let meanwhile = session.meanwhile.take().unwrap_or_default();
         let past: Vec<bool> =
             messages.iter().map(|one| session.is_past(&one.id, &one.info)).collect();
         let Some(live) = &mut session.turn else { return };
+        let helpers: Vec<_> = messages.iter().flat_map(Record::helpers).collect();
         let follows = catch_up(live, &past, messages, out);
-        let directory = session.directory.clone();
+        helpers.iter().for_each(|part| self.helper(key, part));
         self.follow(key, follows, out);
-        for what in meanwhile {
-            if matches!(what, What::Idle) {
-                // Whether it still is, is asked below.
-                self.ends_if_over(key, out);
-            } else {
-                self.happened(now, key, what, out);
-            }
-        }
-        if self.live(key, turn).is_some() {
-            self.client.read(Purpose::Status(key), "/session/status", &directory, out);
-            self.client.read(Purpose::Permissions(key), "/permission", &directory, out);
-            self.client.read(Purpose::Questions(key), "/question", &directory, out);
+    }
+
+    fn ends_if_whole(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        if self.turn_of(key).is_some_and(|live| live.is_over()) {
+            self.conclude(key, out);
         }
     }
 
-    pub(super) fn read_status(
+    fn read_messages(
         &mut self,
-        key: SessionKey,
+        now: Timestamp,
+        (key, is_latest): (SessionKey, bool),
+        reply: Result<Value, Failure>,
+        out: &mut Vec<Action>,
+    ) {
+        let Ok(Value::Array(messages)) = reply else {
+            if is_latest {
+                self.missed(key, out);
+            }
+            return;
+        };
+        self.catch_up(key, messages, out);
+        let Some(session) = self.sessions.get_mut(&key.0).filter(|_| is_latest) else {
+            return self.look_around(key, out);
+        };
+        let turn = session.turn.as_ref().map(|live| live.key);
+        for what in session.meanwhile.take().unwrap_or_default() {
+            // Whether it is still idle, is asked below. What a retry took back may
+            // have been written again since.
+            if !matches!(what, What::Idle | What::Retry { .. }) {
+                self.happened(now, key, what, out);
+            }
+        }
+        if turn.is_some_and(|turn| self.live(key, turn).is_some()) {
+            self.look_around(key, out);
+        }
+    }
+
+    /// Asks what messages do not tell.
+    fn look_around(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        let Some(session) = self.sessions.get(&key.0) else { return };
+        let round = session.round;
+        let directory = session.directory.clone();
+        let helpers = self.children.iter().filter(|(_, (parent, _))| *parent == key);
+        let helpers: Vec<String> = helpers.map(|(id, _)| id.clone()).collect();
+        for id in helpers {
+            let purpose = Purpose::Look(key, round, Sight::Helper(id.clone()));
+            self.client.messages(purpose, (&id, &directory), out);
+        }
+        let open = |are_questions: bool| {
+            let asked = self.asked.values().filter(|asked| asked.session == key);
+            let asked = asked.filter(|asked| asked.is_question() == are_questions);
+            asked.map(|asked| asked.id.clone()).collect::<Vec<String>>()
+        };
+        let sights = [
+            (Sight::Permissions(open(false)), "/permission"),
+            (Sight::Questions(open(true)), "/question"),
+            (Sight::Status, "/session/status"),
+        ];
+        for (sight, path) in sights {
+            self.client.read(Purpose::Look(key, round, sight), path, &directory, out);
+        }
+    }
+
+    fn read_status(
+        &mut self,
+        (key, is_latest): (SessionKey, bool),
         reply: Result<Value, Failure>,
         out: &mut Vec<Action>,
     ) {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        if session.turn.is_none() || session.meanwhile.is_some() {
+        let Some(live) = &mut session.turn else { return };
+        let Ok(Value::Object(busy)) = reply else {
+            if is_latest {
+                self.missed(key, out);
+            }
             return;
-        }
-        let Ok(Value::Object(busy)) = reply else { return self.missed(key, out) };
+        };
         let status = session.id.as_ref().and_then(|id| busy.get(id));
         let is_busy = status
             .and_then(|status| status.get("type"))
@@ -122,13 +210,22 @@ impl Server {
             .is_some_and(|status| status != "idle");
         if is_busy {
             session.n_missed = 0;
-            return;
+            let goes_on = live.stop == Stop::Sent;
+            self.busy(key, out);
+            if goes_on {
+                // It came between, and the server goes on.
+                self.stop(key, out);
+            }
+        } else if live.is_over() {
+            self.look_back(key, out);
+        } else if !is_latest || !self.is_connected {
+            // It is looked at again.
+        } else if live.may_end() {
+            self.settle(key, out);
+        } else {
+            // It may be about to begin, or has ended in a way that was only told.
+            self.missed(key, out);
         }
-        if session.turn.as_ref().is_some_and(LiveTurn::is_over) {
-            return self.conclude(key, out);
-        }
-        // It may be about to begin, or has ended in a way that was only told.
-        self.missed(key, out);
     }
 
     /// A turn is not where it should be; it is looked for again for a while.
@@ -151,11 +248,29 @@ impl Server {
         self.conclude_with(key, Some(end), out);
     }
 
-    pub(super) fn read_requests(
+    /// Takes what a helper has done so far.
+    fn read_helper(
+        &mut self,
+        key: SessionKey,
+        id: &str,
+        reply: Result<Value, Failure>,
+        out: &mut Vec<Action>,
+    ) {
+        let Ok(Value::Array(messages)) = reply else { return };
+        for record in messages.into_iter().filter_map(Record::read) {
+            for part in record.parts {
+                self.child(id, key, What::Part(part), out);
+            }
+        }
+    }
+
+    /// Takes what is asked now. What was asked `before` and is not any more
+    /// needs no answer.
+    fn read_requests(
         &mut self,
         key: SessionKey,
         reply: Result<Value, Failure>,
-        are_questions: bool,
+        (before, are_questions): (&[String], bool),
         out: &mut Vec<Action>,
     ) {
         // What cannot be read now is read when the turn is looked at again, and
@@ -170,15 +285,8 @@ impl Server {
             .filter(|request| self.find(&text(request, "sessionID")) == Some(key))
             .collect();
         let ids: Vec<String> = requests.iter().map(|request| text(request, "id")).collect();
-        let gone: Vec<String> = self
-            .asked
-            .values()
-            .filter(|asked| asked.session == key && asked.is_question() == are_questions)
-            .filter(|asked| !ids.contains(&asked.id))
-            .map(|asked| asked.id.clone())
-            .collect();
-        for id in gone {
-            self.withdraw(&id, out);
+        for id in before.iter().filter(|id| !ids.contains(id)) {
+            self.withdraw(id, out);
         }
         for request in requests {
             if are_questions {
@@ -188,73 +296,4 @@ impl Server {
             }
         }
     }
-}
-
-/// A message with its parts.
-struct Record {
-    id: String,
-    is_user: bool,
-    info: Map<String, Value>,
-    parts: Vec<Map<String, Value>>,
-}
-
-impl Record {
-    fn read(record: Value) -> Option<Self> {
-        let Value::Object(mut record) = record else { return None };
-        let Some(Value::Object(info)) = record.remove("info") else { return None };
-        let parts = match record.remove("parts") {
-            Some(Value::Array(parts)) => parts,
-            _ => Vec::new(),
-        };
-        let parts = parts.into_iter().filter_map(fields_of);
-        let text = |name: &str| info.get(name).and_then(Value::as_str);
-        Some(Self {
-            id: text("id")?.to_owned(),
-            is_user: text("role") == Some("user"),
-            parts: parts.collect(),
-            info,
-        })
-    }
-
-    fn says(&self, prompt: &str) -> bool {
-        self.parts.iter().any(|part| part.get("text").and_then(Value::as_str) == Some(prompt))
-    }
-}
-
-/// Tells a turn what its messages have become.
-fn catch_up(
-    live: &mut LiveTurn,
-    past: &[bool],
-    messages: Vec<Record>,
-    out: &mut Vec<Action>,
-) -> Follows {
-    let first = match live.users.first() {
-        Some(user) => messages.iter().position(|message| message.id == *user),
-        None => messages.iter().zip(past).rposition(|(message, is_past)| {
-            message.is_user && !is_past && message.says(&live.held.prompt)
-        }),
-    };
-    let mut follows = Follows::Nothing;
-    let Some(first) = first else { return follows };
-    for message in messages.into_iter().skip(first) {
-        if message.is_user {
-            if !live.users.contains(&message.id) {
-                live.users.push(message.id);
-            }
-            continue;
-        }
-        // A complete message's parts are known before its end.
-        let info = message.info.clone();
-        let mut begun = info.clone();
-        begun.remove("time");
-        live.message(begun, out);
-        for part in message.parts {
-            let next = live.part(part, true, out);
-            if next != Follows::Nothing {
-                follows = next;
-            }
-        }
-        live.message(info, out);
-    }
-    follows
 }

@@ -251,18 +251,10 @@ impl Server {
                 }
                 self.advance(session, out);
             }
-            Purpose::Answer(session) => {
-                // Whether it was heard shows in what is asked then. That nobody
-                // waits for it any more is no failure.
-                let is_lost = reply.is_err_and(|failure| failure.kind == FailureKind::Unavailable);
-                if is_lost {
-                    self.look(session, out);
-                }
+            Purpose::Answer(session, request) => self.answered(session, &request, reply, out),
+            Purpose::Look(session, round, sight) => {
+                self.seen(now, (session, round), sight, reply, out);
             }
-            Purpose::Messages(session) => self.read_messages(now, session, reply, out),
-            Purpose::Status(session) => self.read_status(session, reply, out),
-            Purpose::Permissions(session) => self.read_requests(session, reply, false, out),
-            Purpose::Questions(session) => self.read_requests(session, reply, true, out),
             Purpose::Nothing => {}
         }
     }
@@ -279,7 +271,8 @@ impl Server {
             Ok((id, directory, rules, used)) => {
                 session.state = State::Open;
                 session.rules = rules.unwrap_or_default();
-                session.since = used;
+                // A new one has no past.
+                session.since = used.filter(|_| session.id.is_some());
                 session.id = Some(id.clone());
                 if let Some(directory) = directory.filter(|told| *told != session.directory) {
                     let text = format!("opencode goes on in {directory}, where the session began");

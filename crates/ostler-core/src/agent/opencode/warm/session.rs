@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::{attach::Rules, event::What, launch, turn::LiveTurn};
+use super::{attach::Rules, client::Round, event::What, launch, turn::LiveTurn};
 use crate::{
     agent::{TurnKey, opencode::launch::variant},
     request::{Open, Options, Permissions},
@@ -42,6 +42,8 @@ pub(super) struct Session {
     pub(super) warning: Option<String>,
     /// What happened while the messages are read again.
     pub(super) meanwhile: Option<Vec<What>>,
+    /// Counts how often it was read again.
+    pub(super) round: Round,
     /// Aborts that the server has not answered. One that it hears late would end
     /// the next turn.
     pub(super) n_aborts: u32,
@@ -93,6 +95,7 @@ impl Session {
             ruling: None,
             warning: None,
             meanwhile: None,
+            round: Round::default(),
             n_aborts: 0,
             n_missed: 0,
         }

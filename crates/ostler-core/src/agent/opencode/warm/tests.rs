@@ -2,7 +2,9 @@
 
 mod attached;
 mod calls;
+mod flat;
 mod properties;
+mod races;
 mod resyncing;
 mod talk;
 mod transcripts;

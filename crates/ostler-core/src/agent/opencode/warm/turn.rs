@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
+    answering::Said,
     parts::{Kind, Known, Parts},
     session::Held,
 };
@@ -47,12 +48,17 @@ pub(super) struct LiveTurn {
     pub(super) failure: Option<(Failure, StopReason)>,
     /// Tool calls that somebody has allowed.
     pub(super) allowed: BTreeSet<String>,
+    /// What was answered, by the server's id of the request.
+    pub(super) answers: BTreeMap<String, Said>,
     /// The messages of the user that are part of it.
     pub(super) users: Vec<String>,
     messages: Vec<Message>,
     pub(super) parts: Parts,
     calls: BTreeMap<String, Call>,
-    told: BTreeSet<String>,
+    /// What was told once and is not to be told again.
+    pub(super) told: BTreeSet<String>,
+    /// The server tells under flat names, and no figures.
+    pub(super) is_flat: bool,
     error: Option<Failure>,
     rejected: Option<String>,
     patience: Patience,
@@ -92,6 +98,8 @@ struct Message {
     is_summary: bool,
     is_complete: bool,
     has_tools: bool,
+    /// The calls of the model that were begun for it.
+    steps: BTreeSet<String>,
     finish: Option<String>,
     error: Option<Value>,
 }
@@ -124,11 +132,13 @@ impl LiveTurn {
             settling: 0,
             failure: None,
             allowed: BTreeSet::new(),
+            answers: BTreeMap::new(),
             users: Vec::new(),
             messages: Vec::new(),
             parts: Parts::default(),
             calls: BTreeMap::new(),
             told: BTreeSet::new(),
+            is_flat: false,
             error: None,
             rejected: None,
             patience: Patience::default(),
@@ -146,7 +156,7 @@ impl LiveTurn {
 
     /// Returns whether the server has taken the prompt up.
     pub(super) fn has_begun(&self) -> bool {
-        self.was_busy || !self.messages.is_empty()
+        self.was_busy || self.is_flat || !self.messages.is_empty()
     }
 
     /// Returns whether something failed before the model wrote anything.
@@ -191,7 +201,9 @@ impl LiveTurn {
         };
         let is_complete =
             info.get("time").and_then(|time| time.get("completed")).is_some_and(|at| !at.is_null());
-        let is_done_now = is_complete && !std::mem::replace(&mut known.is_complete, is_complete);
+        let is_done_now = is_complete && !known.is_complete;
+        // What is told after something was read may be older.
+        known.is_complete |= is_complete;
         known.finish = remove_text(&mut info, "finish").or(known.finish.take());
         known.error = info.remove("error").filter(|error| !error.is_null()).or(known.error.take());
         if is_done_now && is_summary && known.error.is_none() && known.finish.is_some() {
@@ -241,6 +253,15 @@ impl LiveTurn {
                 owner.has_tools = true;
                 self.tool(None, part, out);
             }
+            "step-start" => {
+                let id = remove_text(&mut part, "id").unwrap_or_default();
+                if owner.steps.insert(id) && owner.steps.len() > 1 {
+                    // The model was asked again, and that it failed may not have
+                    // been heard.
+                    let retracted = self.parts.retract(&message, true);
+                    retracted.into_iter().for_each(|event| self.tell(None, event, out));
+                }
+            }
             "step-finish" => return self.step_finish(&message, &part, out),
             _ => {}
         }
@@ -271,6 +292,39 @@ impl LiveTurn {
         if let Some(event) = self.parts.piece(part, text) {
             self.tell(None, event, out);
         }
+    }
+
+    /// Takes a text that was told under a flat name. One that has none goes on
+    /// with the one before.
+    pub(super) fn flat_text(&mut self, id: Option<String>, text: String, out: &mut Vec<Action>) {
+        let (id, text) = match id {
+            Some(id) => (id, text),
+            None => (String::new(), self.parts.continued("", text)),
+        };
+        if !self.messages.iter().any(|known| known.id == id) {
+            let parent = self.users.last().cloned().unwrap_or_default();
+            self.messages.push(Message { id: id.clone(), parent, ..Message::default() });
+        }
+        let known = Known {
+            message: id.clone(),
+            id,
+            kind: Kind::Answer,
+            text,
+            is_done: false,
+            is_read: false,
+        };
+        let events = self.parts.known(known);
+        events.into_iter().for_each(|event| self.tell(None, event, out));
+    }
+
+    /// Returns the last word of a turn whose end was told under a flat name: the
+    /// answer, and no reason.
+    pub(super) fn flat_end(&mut self) -> Box<TurnEnd> {
+        let last = self.messages.last();
+        let text = last.and_then(|last| self.parts.text(&last.id, Kind::Answer));
+        let mut end = self.ended(Some(text.unwrap_or_default()), None, StopReason::EndTurn);
+        end.stop_reason = None;
+        end
     }
 
     /// Takes the record of a tool call; `parent` is the call that it is made for.
@@ -489,7 +543,9 @@ impl LiveTurn {
         reason: StopReason,
     ) -> Box<TurnEnd> {
         let mut meta = Map::new();
-        meta.insert("model_calls".to_owned(), self.n_calls.into());
+        if !self.is_flat {
+            meta.insert("model_calls".to_owned(), self.n_calls.into());
+        }
         Box::new(TurnEnd {
             text,
             failure,

@@ -34,14 +34,30 @@ fn cut(talk: &mut Talk) {
     talk.tell("server.connected", json!({}));
 }
 
+/// The server answers that the turn is over, as often as it is asked.
+fn answer_over(talk: &mut Talk, messages: &Value) {
+    talk.reply("/message?", 200, messages);
+    talk.reply("/session/status", 200, &json!({}));
+    assert!(!has_ended(&talk.actions, FIRST), "it may have gone on before it was idle");
+    talk.reply("/message?", 200, messages);
+}
+
+/// What was told of tools, in order: the call, then the result.
+fn told_tools(talk: &Talk) -> Vec<&'static str> {
+    let events = talk.actions.iter().filter_map(|action| {
+        let Action::Emit { event, .. } = action else { return None };
+        matches!(event, EventBody::ToolUse { .. } | EventBody::ToolResult(_)).then(|| event.kind())
+    });
+    events.collect()
+}
+
 #[test]
 fn a_turn_that_ended_meanwhile_is_read_and_ends() {
     let mut talk = Talk::running(&options());
     talk.text("msg_a1", "prt_1", "", false);
     talk.piece("prt_1", "Hel");
     cut(&mut talk);
-    talk.reply("/message?", 200, &over(json!([text("Hello.", true)])));
-    talk.reply("/session/status", 200, &json!({}));
+    answer_over(&mut talk, &over(json!([text("Hello.", true)])));
     assert_eq!(shown(&talk.actions), "Hello.");
     assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello."));
 }
@@ -70,7 +86,7 @@ fn what_is_told_before_the_messages_are_read_is_not_lost() {
     talk.complete("1", "stop");
     talk.idle();
     assert!(!has_ended(&talk.actions, FIRST), "it waits");
-    talk.reply("/message?", 200, &record(json!([]), json!({})));
+    answer_over(&mut talk, &record(json!([]), json!({})));
     assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello"));
 }
 
@@ -78,8 +94,7 @@ fn what_is_told_before_the_messages_are_read_is_not_lost() {
 fn a_prompt_that_was_taken_up_unseen_is_found_by_its_text() {
     let mut talk = Talk::sent(&options());
     cut(&mut talk);
-    talk.reply("/message?", 200, &over(json!([text("Hello", true)])));
-    talk.reply("/session/status", 200, &json!({}));
+    answer_over(&mut talk, &over(json!([text("Hello", true)])));
     assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello"));
 }
 
@@ -143,15 +158,7 @@ fn tools_that_are_read_are_told_once() {
     let state = json!({ "status": "completed", "input": { "command": "ls" }, "output": "a", "metadata": { "exit": 0 } });
     talk.reply("/message?", 200, &over(json!([part(state.clone())])));
     talk.tell("message.part.updated", json!({ "part": part(state) }));
-    let count = |wanted: fn(&EventBody) -> bool| {
-        let events = talk.actions.iter().filter_map(|action| {
-            let Action::Emit { event, .. } = action else { return None };
-            Some(event)
-        });
-        events.filter(|event| wanted(event)).count()
-    };
-    assert_eq!(count(|event| matches!(event, EventBody::ToolUse { .. })), 1);
-    assert_eq!(count(|event| matches!(event, EventBody::ToolResult(_))), 1);
+    assert_eq!(told_tools(&talk), ["tool_use", "tool_result"]);
 }
 
 #[test]
@@ -247,6 +254,9 @@ fn answer(talk: &mut Talk, told: &[Value]) {
     if talk.urls().iter().any(|url| url.contains("/session/status")) {
         let status = if is_busy { json!({ SESSION: { "type": "busy" } }) } else { json!({}) };
         talk.reply("/session/status", 200, &status);
+    }
+    if talk.urls().iter().any(|url| url.contains("/message?")) {
+        talk.reply("/message?", 200, &json!(messages));
     }
 }
 

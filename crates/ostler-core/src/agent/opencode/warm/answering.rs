@@ -1,0 +1,87 @@
+//! What the server is told of what it asked, and whether that was heard.
+
+use serde_json::{Value, json};
+
+use super::{client::escaped, server::Server};
+use crate::{
+    agent::{Action, SessionKey},
+    failure::{Failure, FailureKind},
+    permission::Ruling,
+};
+
+/// An answer of ours.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// Where it goes and what it says.
+    answer: (String, Value),
+    /// The server has not said that it heard it.
+    is_under_way: bool,
+}
+
+impl Server {
+    /// Tells the server what was decided. A denial without a word would end the
+    /// turn; with one the model goes on without.
+    pub(super) fn reply_to(
+        &mut self,
+        key: SessionKey,
+        directory: &str,
+        id: &str,
+        ruling: &Ruling,
+        out: &mut Vec<Action>,
+    ) {
+        let body = match ruling {
+            Ruling::Allow { .. } => json!({ "reply": "once" }),
+            Ruling::Deny { why } if why.is_empty() => {
+                json!({ "reply": "reject", "message": "denied" })
+            }
+            Ruling::Deny { why } => json!({ "reply": "reject", "message": why }),
+        };
+        let path = format!("/permission/{}/reply", escaped(id));
+        self.say(key, directory, id, (path, body), out);
+    }
+
+    /// Answers a request, and remembers how: a list of what is open may be older.
+    pub(super) fn say(
+        &mut self,
+        key: SessionKey,
+        directory: &str,
+        id: &str,
+        answer: (String, Value),
+        out: &mut Vec<Action>,
+    ) {
+        if let Some(live) = self.turn_of(key) {
+            live.answers.insert(id.to_owned(), Said { answer: answer.clone(), is_under_way: true });
+        }
+        self.client.answer((key, id), directory, answer, out);
+    }
+
+    /// Returns whether a request was answered. If the server still waits, the
+    /// answer was not heard and is said again.
+    pub(super) fn is_answered(&mut self, key: SessionKey, id: &str, out: &mut Vec<Action>) -> bool {
+        let Some(session) = self.sessions.get_mut(&key.0) else { return false };
+        let said = session.turn.as_mut().and_then(|live| live.answers.get_mut(id));
+        let Some(said) = said else { return false };
+        if !std::mem::replace(&mut said.is_under_way, true) {
+            self.client.answer((key, id), &session.directory, said.answer.clone(), out);
+        }
+        true
+    }
+
+    /// An answer was heard, or not.
+    pub(super) fn answered(
+        &mut self,
+        key: SessionKey,
+        id: &str,
+        reply: Result<Value, Failure>,
+        out: &mut Vec<Action>,
+    ) {
+        if let Some(said) = self.turn_of(key).and_then(|live| live.answers.get_mut(id)) {
+            said.is_under_way = false;
+        }
+        // That nobody waits for it any more is no failure. Else what is asked
+        // then shows whether it was heard.
+        if reply.is_err_and(|failure| failure.kind == FailureKind::Unavailable) {
+            self.look(key, out);
+        }
+    }
+}
