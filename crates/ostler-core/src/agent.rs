@@ -13,6 +13,7 @@ mod document;
 pub(crate) mod emit;
 pub(crate) mod field;
 pub mod gemini;
+pub mod http;
 mod last_word;
 pub mod opencode;
 mod patience;

@@ -190,7 +190,7 @@ impl CliAgent {
         let why = match (request.mode, self.spec.warm, &request.options.template) {
             (Mode::OneShot, ..) | (Mode::Warm, Some(_), None) => return Vec::new(),
             (Mode::Warm, Some(_), Some(_)) => "a command line of your own runs once",
-            (Mode::Warm, None, _) => "this agent cannot be kept running yet",
+            (Mode::Warm, None, _) => "this agent cannot be kept running",
         };
         request.mode = Mode::OneShot;
         vec![format!("{why}; using one process for this turn")]

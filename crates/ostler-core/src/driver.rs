@@ -165,6 +165,8 @@ impl Drive<'_> {
                 Action::Arm { timer, after } => state.timers.arm(timer, after),
                 // A process of one turn has nothing more to read, and its session is no lease.
                 Action::Write(_)
+                | Action::Call { .. }
+                | Action::Listen(_)
                 | Action::Ready
                 | Action::OpenFailed { .. }
                 | Action::Unasked { .. }

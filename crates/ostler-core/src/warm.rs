@@ -7,6 +7,11 @@
 mod live;
 pub(crate) mod pool;
 pub(crate) mod seed;
+#[cfg(feature = "http")]
+mod wire;
+#[cfg(not(feature = "http"))]
+#[path = "warm/wire/none.rs"]
+mod wire;
 mod worker;
 
 use std::{path::Path, sync::Arc, time::Duration};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::http::{CallKey, EventSource, Heard, HttpCall};
 use crate::{
     event::{EventBody, StopReason, Stream, Usage},
     failure::Failure,
@@ -70,6 +71,8 @@ pub enum Input<'a> {
     },
     /// A timer rang.
     Timer(TimerKey),
+    /// An agent that is an HTTP server was heard.
+    Heard(Heard<'a>),
     /// The process is gone, and everything it printed has been read.
     Exited(&'a Exit),
 }
@@ -134,6 +137,16 @@ pub enum Action {
     Stop,
     /// Writes to the process's standard input.
     Write(Vec<u8>),
+    /// Calls an agent that is an HTTP server; answered by [`Heard::Reply`]. Calls
+    /// run beside each other, and their answers come in any order.
+    Call {
+        /// The dialect's name for it.
+        call: CallKey,
+        /// What.
+        request: Box<HttpCall>,
+    },
+    /// Listens to a server's events, instead of to those it listened to before.
+    Listen(EventSource),
     /// The process takes sessions now.
     Ready,
     /// A session could not be opened; it is gone, with the turn that waits in it.

@@ -13,6 +13,11 @@ pub(crate) fn remove_text(fields: &mut Map<String, Value>, name: &str) -> Option
     }
 }
 
+/// Returns the fields of an object; anything else has none.
+pub(crate) fn fields_of(value: Value) -> Option<Map<String, Value>> {
+    if let Value::Object(fields) = value { Some(fields) } else { None }
+}
+
 /// Takes a text and leaves the field; one of another type is left as it is.
 pub(crate) fn take_text(value: &mut Value, name: &str) -> Option<String> {
     match value.get_mut(name)? {

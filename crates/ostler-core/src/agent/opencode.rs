@@ -1,4 +1,5 @@
-//! OpenCode, driven one turn at a time through `opencode run`.
+//! OpenCode, driven one turn at a time through `opencode run`, or kept running
+//! as a server (`warm`).
 //!
 //! Facts only. How a command line is made is in `launch` (what goes into its
 //! configuration in `settings`), how the output is read in `dialect` (JSON
@@ -18,6 +19,7 @@ mod tests;
 mod tool;
 mod turn;
 mod variables;
+mod warm;
 
 use std::time::Duration;
 
@@ -34,11 +36,11 @@ pub static SPEC: AgentSpec = AgentSpec {
         supports_session_continuation: true,
         supports_model_selection: true,
         supports_tool_control: true,
-        // `run` prints whole texts as they come, never pieces of one.
+        // `run` prints whole texts as they come, never pieces of one; the server does.
         supports_streaming: false,
-        // `run` rejects every request for permission by itself.
-        supports_approvals: false,
-        supports_warm: false,
+        // `run` rejects every request for permission by itself; the server asks.
+        supports_approvals: cfg!(feature = "http"),
+        supports_warm: cfg!(feature = "http"),
         // The CLI's own limit is advice to the model; Ostler counts the calls.
         supports_max_turns: true,
         supports_system_prompt: true,
@@ -75,7 +77,8 @@ pub static SPEC: AgentSpec = AgentSpec {
     check_session: request::check_session,
     launch: launch::launch,
     dialect: dialect::dialect,
-    warm: None,
+    // It is spoken to over HTTP.
+    warm: if cfg!(feature = "http") { Some(&warm::WARM) } else { None },
 };
 
 /// Where its settings are and the keys of the providers that its documentation

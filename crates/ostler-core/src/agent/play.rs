@@ -107,6 +107,11 @@ pub(crate) fn transcript(actions: &[Action]) -> String {
             Action::Write(bytes) => {
                 format!("write {}", shorten(String::from_utf8_lossy(bytes).trim_end()))
             }
+            Action::Call { request, .. } => {
+                let body = request.body.as_ref().map(ToString::to_string).unwrap_or_default();
+                format!("call {} {} {}", request.method.as_str(), request.url, shorten(&body))
+            }
+            Action::Listen(source) => format!("listen {}", source.url),
             Action::Ready => "ready".to_owned(),
             Action::OpenFailed { session, failure } => {
                 let message = shorten(&failure.message);

@@ -101,7 +101,11 @@ impl Sniff {
                 }
                 (self.n_lines > MAX_LINES).then_some(Which::Text)
             }
-            Input::Line { .. } | Input::Cancel { .. } | Input::Timer(_) | Input::Order(_) => None,
+            Input::Line { .. }
+            | Input::Cancel { .. }
+            | Input::Timer(_)
+            | Input::Heard(_)
+            | Input::Order(_) => None,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! stop, becomes unusable or dies, and its end ends every turn in it.
 
 mod clock;
+mod server;
 mod turns;
 
 use std::{
@@ -29,6 +30,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     live::{Done, LiveTurn, NewTurn, Phase, Way},
     pool::{MemberId, News},
+    wire::Wire,
 };
 use crate::{
     agent::{Action, Dialect, Exit, Input, Order, SessionKey, StopStep, TurnEnd, TurnKey},
@@ -95,6 +97,8 @@ pub(crate) struct Parts {
 /// One process with all its sessions and turns.
 pub(crate) struct Worker {
     parts: Parts,
+    /// The way to a process that is an HTTP server.
+    wire: Wire,
     stopper: Stopper,
     timers: Timers,
     actions: Vec<Action>,
@@ -135,6 +139,7 @@ impl Worker {
         Self {
             stopper: Stopper::new(parts.stop_plan),
             parts,
+            wire: Wire::new(),
             timers: Timers::default(),
             actions: Vec::new(),
             is_stepping: false,
@@ -169,6 +174,7 @@ impl Worker {
                 () = sleep_until(alarm) => self.rang(),
                 () = deliver(&mut self.turns), if behind => {}
                 event = hear(&mut self.parts.proc, may_read) => self.took(event),
+                came = self.wire.next() => self.came(came),
             }
         }
         self.bury();
@@ -276,6 +282,8 @@ impl Worker {
                 self.write_down(Line::Stdin, bytes.trim_ascii_end());
                 self.parts.proc.write(&bytes);
             }
+            Action::Call { call, request } => self.call(call, *request),
+            Action::Listen(source) => self.wire.listen(source),
             Action::Ready => {
                 self.ready = true;
                 let mut sessions: Vec<_> = self.sessions.keys().copied().collect();

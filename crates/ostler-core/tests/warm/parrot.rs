@@ -43,11 +43,13 @@ static SOCIABLE: WarmSpec = WarmSpec {
 };
 
 /// One session a process.
-pub(crate) static PARROT: AgentSpec = spec("parrot", &LONELY);
+pub(crate) static PARROT: AgentSpec = spec("parrot", Some(&LONELY));
 /// Eight sessions a process.
-pub(crate) static FLOCK: AgentSpec = spec("flock", &SOCIABLE);
+pub(crate) static FLOCK: AgentSpec = spec("flock", Some(&SOCIABLE));
+/// A process a turn.
+pub(crate) static SWALLOW: AgentSpec = spec("swallow", None);
 
-const fn spec(name: &'static str, warm: &'static WarmSpec) -> AgentSpec {
+const fn spec(name: &'static str, warm: Option<&'static WarmSpec>) -> AgentSpec {
     AgentSpec {
         name,
         title: "Parrot",
@@ -59,7 +61,7 @@ const fn spec(name: &'static str, warm: &'static WarmSpec) -> AgentSpec {
             supports_tool_control: false,
             supports_streaming: true,
             supports_approvals: true,
-            supports_warm: true,
+            supports_warm: warm.is_some(),
             supports_max_turns: false,
             supports_system_prompt: false,
             supported_models: &[],
@@ -76,7 +78,7 @@ const fn spec(name: &'static str, warm: &'static WarmSpec) -> AgentSpec {
         check_session,
         launch: once,
         dialect: |_| Box::new(Parrot::default()),
-        warm: Some(warm),
+        warm,
     }
 }
 
@@ -182,7 +184,7 @@ impl Dialect for Parrot {
             Input::Line { from: Stream::Stdout, bytes, .. } => {
                 self.line(&String::from_utf8_lossy(bytes), out);
             }
-            Input::Line { .. } | Input::Timer(_) => {}
+            Input::Line { .. } | Input::Timer(_) | Input::Heard(_) => {}
             Input::Cancel { turn } => out.push(write(format!("cancel {}", turn.0))),
             Input::Exited(_) => {
                 for turn in std::mem::take(&mut self.turns).into_keys() {

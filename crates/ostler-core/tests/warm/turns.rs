@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use ostler_core::{EventBody, event::Mode, failure::FailureKind};
+use ostler_core::{
+    Event, EventBody,
+    event::{Mode, Status},
+    failure::FailureKind,
+};
 use tokio::time::{Instant, timeout};
 
 use crate::{
     LIMIT, Place, ended, eventually, failure, memo, ours,
-    parrot::{FLOCK, PARROT},
+    parrot::{FLOCK, PARROT, SWALLOW},
     rest, text, until, until_kind,
 };
 
@@ -24,6 +28,17 @@ async fn further_turns_of_a_session_find_their_process_waiting() {
         assert_eq!(third.session_id, first.session_id);
         place.close().await;
     }
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_be_kept_has_a_process_for_the_turn_and_says_so() {
+    let place = Place::new();
+    let turn = place.start(&SWALLOW, place.request("hello")).await;
+    let (events, report) = rest(turn).await;
+    assert_eq!((report.mode, text(&report)), (Mode::OneShot, "hello"));
+    let warns = |event: &&Event| matches!(&event.body, EventBody::Status(Status::Warning { text }) if text.contains("cannot be kept running"));
+    assert_eq!(events.iter().filter(warns).count(), 1);
+    place.close().await;
 }
 
 #[tokio::test]

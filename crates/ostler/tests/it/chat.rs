@@ -93,20 +93,6 @@ fn every_prompt_goes_on_where_the_one_before_ended() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_kept_running_says_so_once() {
-    let place = Place::new();
-    let program = player_of("opencode", &place, Held::No);
-    let input = ["one", "two"].map(message).concat();
-    let (_, turns) =
-        sort(&say(&place, &["--agent", "opencode", "--bin", &program], input.as_bytes()));
-    let told = |turn: &Events| {
-        let mut texts = turn.statuses("warning").into_iter().map(|status| status["text"].clone());
-        texts.any(|text| text.as_str().unwrap().contains("cannot be kept running"))
-    };
-    assert_eq!(turns.iter().map(told).collect::<Vec<_>>(), [true, false]);
-}
-
-#[test]
 fn cold_turns_have_a_process_each_and_no_warning() {
     let place = Place::new();
     let program = player(&place, Held::No);

@@ -65,6 +65,9 @@ pub(crate) struct Kept {
     pub(crate) tells_cached: bool,
     /// Whether the figures include what the model thought.
     pub(crate) counts_thoughts: bool,
+    /// Whether it makes its history shorter when a prompt is too long for the model,
+    /// and tries again.
+    pub(crate) shortens_history: bool,
     /// What the model gets to see of a prompt.
     pub(crate) arrives: fn(&str) -> String,
 }
@@ -76,6 +79,7 @@ impl Kept {
         shows_failures: true,
         tells_cached: true,
         counts_thoughts: true,
+        shortens_history: false,
         arrives: as_typed,
     };
 }
@@ -179,6 +183,7 @@ pub(crate) static GEMINI: Facts = Facts {
         shows_failures: false,
         tells_cached: false,
         counts_thoughts: false,
+        shortens_history: false,
         arrives: kept_from_gemini,
     },
 };
@@ -202,7 +207,7 @@ pub(crate) static OPENCODE: Facts = Facts {
     arrives: as_typed,
     tells_retries: true,
     usage: CHAT_USAGE.with_cache_within(),
-    kept: Kept::OPEN,
+    kept: Kept { shortens_history: true, ..Kept::OPEN },
 };
 
 pub(crate) static PI: Facts = Facts {

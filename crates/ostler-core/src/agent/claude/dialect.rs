@@ -53,7 +53,7 @@ impl Dialect for Claude {
                 documents.push(bytes, |piece| read_piece(turn, now, piece, out));
             }
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Timer(_) | Input::Order(_) => {}
+            Input::Timer(_) | Input::Order(_) | Input::Heard(_) => {}
             Input::Exited(exit) => {
                 documents.finish(|piece| read_piece(turn, now, piece, out));
                 turn.exited(now, exit, out);

@@ -80,7 +80,7 @@ impl Dialect for PlainText {
             Input::Line { bytes, .. } if !self.end.is_said() => self.line(bytes, out),
             Input::Line { bytes, .. } => emit_unknown(self.end.turn, Stream::Stdout, bytes, out),
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Timer(_) | Input::Order(_) => {}
+            Input::Timer(_) | Input::Order(_) | Input::Heard(_) => {}
             Input::Exited(exit) => self.exited(now, exit, out),
         }
     }

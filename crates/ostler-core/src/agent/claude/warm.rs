@@ -230,6 +230,7 @@ impl Dialect for Kept {
             Input::Line { bytes, .. } => self.line(now, bytes, out),
             Input::Cancel { turn } => self.cancel(turn, out),
             Input::Timer(timer) => self.rang(timer, out),
+            Input::Heard(_) => {}
             Input::Exited(exit) => self.exited(now, exit, out),
         }
     }

@@ -67,7 +67,7 @@ impl Dialect for JsonLines {
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Order(_) => {}
+            Input::Order(_) | Input::Heard(_) => {}
             Input::Timer(timer) => {
                 if let Some(why) = self.patience.rang(timer).filter(|_| !self.turn.has_ended()) {
                     self.fail(fault::of_message(&why, FailureKind::Unavailable), out);

@@ -54,7 +54,7 @@ impl Dialect for Plain {
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Order(_) => {}
+            Input::Order(_) | Input::Heard(_) => {}
             Input::Timer(timer) => {
                 if let Some(why) = self.patience.rang(timer).filter(|_| !self.turn.has_ended()) {
                     let failure = fault::of_message(&why, FailureKind::Unavailable);

@@ -76,7 +76,7 @@ impl Dialect for Json {
                 self.turn.confirm(out);
                 out.push(Action::Stop);
             }
-            Input::Timer(_) | Input::Order(_) => {}
+            Input::Timer(_) | Input::Order(_) | Input::Heard(_) => {}
             Input::Exited(exit) => self.exited(exit, out),
         }
     }

@@ -24,7 +24,7 @@ impl Dialect for Plain {
             }
             Input::Line { from: Stream::Stdout, bytes, cut } => self.stdout(bytes, cut, out),
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Timer(_) | Input::Order(_) => {}
+            Input::Timer(_) | Input::Order(_) | Input::Heard(_) => {}
             Input::Exited(exit) => self.exited(exit, out),
         }
     }

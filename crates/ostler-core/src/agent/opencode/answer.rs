@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 
-use crate::event::StopReason;
+use crate::{
+    event::StopReason,
+    failure::{Failure, FailureKind},
+};
 
 /// The message that is being written, or was written last.
 #[derive(Default)]
@@ -32,8 +35,28 @@ impl Message {
     }
 }
 
+/// Returns why the model stopped, or why the turn fails that ended so.
+///
+/// After tools the model should have been called once more. A permission that
+/// was refused is why it was not, else nobody knows.
+pub(super) fn ending(finish: &str, rejected: Option<String>) -> Result<StopReason, Failure> {
+    match (finish, rejected) {
+        ("tool-calls", Some(message)) => Err(Failure::new(FailureKind::Denied, message)),
+        ("tool-calls", None) => Err(Failure::unreadable()),
+        ("content-filter", _) => {
+            let message = "the provider's content filter stopped the answer";
+            Err(Failure::new(FailureKind::Refused, message))
+        }
+        ("error", _) => {
+            let message = "the model's answer ended in an error";
+            Err(Failure::new(FailureKind::Unavailable, message))
+        }
+        (reason, _) => Ok(stop_reason(reason)),
+    }
+}
+
 /// Returns what the CLI's word for the end of an answer means.
-pub(super) fn stop_reason(reason: &str) -> StopReason {
+fn stop_reason(reason: &str) -> StopReason {
     match reason {
         "stop" | "" => StopReason::EndTurn,
         "length" => StopReason::MaxTokens,

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    answer::{Message, stop_reason},
+    answer::{Message, ending},
     message::{self, Finish, Line, Origin, Text},
     plain::Plain,
     tool::Tool,
@@ -71,7 +71,7 @@ impl Dialect for JsonLines {
                 documents.push(bytes, |piece| reader.piece(now, piece, out));
             }
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Order(_) => {}
+            Input::Order(_) | Input::Heard(_) => {}
             Input::Timer(timer) => reader.turn.rang(timer, out),
             Input::Exited(exit) => {
                 documents.finish(|piece| reader.piece(now, piece, out));
@@ -269,32 +269,13 @@ impl Reader {
             return self.turn.fail(Failure::unreadable(), None, out);
         }
         match (finish.as_deref(), text) {
-            (Some("tool-calls"), text) => self.broken_off_in_tools(text, out),
-            (Some("content-filter"), text) => {
-                let message = "the provider's content filter stopped the answer";
-                self.turn.fail(Failure::new(FailureKind::Refused, message), text, out);
-            }
-            (Some("error"), text) => {
-                let message = "the model's answer ended in an error";
-                self.turn.fail(Failure::new(FailureKind::Unavailable, message), text, out);
-            }
-            (Some(reason), text) => {
-                let reason = stop_reason(reason);
-                self.turn.complete(text.unwrap_or_default(), reason, out);
-            }
+            (Some(finish), text) => match ending(finish, self.turn.rejected.take()) {
+                Ok(reason) => self.turn.complete(text.unwrap_or_default(), reason, out),
+                Err(failure) => self.turn.fail(failure, text, out),
+            },
             (None, Some(text)) => self.turn.complete(text, StopReason::EndTurn, out),
             (None, None) => self.turn.fail(Failure::unreadable(), None, out),
         }
-    }
-
-    /// After tools the model should have been called once more. A permission
-    /// that was refused is why it was not, else nobody knows.
-    fn broken_off_in_tools(&mut self, text: Option<String>, out: &mut Vec<Action>) {
-        let failure = match self.turn.rejected.take() {
-            Some(message) => Failure::new(FailureKind::Denied, message),
-            None => Failure::unreadable(),
-        };
-        self.turn.fail(failure, text, out);
     }
 
     /// Returns a name that no other block or tool call of the turn has.

@@ -72,6 +72,7 @@ const MARKS: &Marks = &[
     ("timed out", FailureKind::Unavailable),
     ("timeout", FailureKind::Unavailable),
     ("model not found", FailureKind::InvalidRequest),
+    ("agent not found", FailureKind::InvalidRequest),
     ("not valid json", FailureKind::InvalidRequest),
     ("configuration is invalid", FailureKind::InvalidRequest),
     ("failed to change directory", FailureKind::InvalidRequest),

@@ -171,7 +171,7 @@ fn session_directory(memo: &Memo, options: &Options) -> OsString {
 }
 
 /// The CLI passes over a variant that the model does not have.
-fn variant(level: Thinking) -> &'static str {
+pub(super) fn variant(level: Thinking) -> &'static str {
     match level {
         Thinking::Off => "none",
         Thinking::Minimal => "minimal",
@@ -193,7 +193,12 @@ fn is_safe_argument(prompt: &str) -> bool {
 }
 
 /// Puts the settings where the CLI finds them.
-fn carry(launch: &Launch<'_>, settings: &Settings, carrier: Carrier, line: &mut CommandLine) {
+pub(super) fn carry(
+    launch: &Launch<'_>,
+    settings: &Settings,
+    carrier: Carrier,
+    line: &mut CommandLine,
+) {
     if settings.content.is_empty() || carrier == Carrier::None {
         return;
     }

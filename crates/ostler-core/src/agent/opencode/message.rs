@@ -121,7 +121,7 @@ fn origin(part: &Map<String, Value>) -> Origin {
 
 /// What is read from a cache is not part of the input here, and reasoning is
 /// not part of the output.
-fn usage(part: &Map<String, Value>) -> Option<Usage> {
+pub(super) fn usage(part: &Map<String, Value>) -> Option<Usage> {
     let tokens = part.get("tokens")?;
     let number = |value: &Value, name: &str| value.get(name).and_then(Value::as_u64);
     let cache = |name: &str| tokens.get("cache").and_then(|cache| number(cache, name)).unwrap_or(0);

@@ -37,7 +37,7 @@ impl Dialect for Plain {
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Order(_) => {}
+            Input::Order(_) | Input::Heard(_) => {}
             Input::Timer(timer) => self.turn.rang(timer, out),
             Input::Exited(exit) => self.exited(exit, out),
         }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     agent::{Launch, command_line::warn_if_refused},
+    event::Mode,
     request::{Options, Permissions},
 };
 
@@ -88,7 +89,7 @@ pub(super) fn names(options: &Options, variable: &str) -> bool {
 pub(super) fn settings(launch: &Launch<'_>) -> Settings {
     let options = launch.options;
     let mut warnings = Vec::new();
-    let rules = rules(options, &mut warnings);
+    let rules = rules(options, launch.mode, &mut warnings);
     let mut content = Map::new();
     let system_prompt = options.system_prompt.clone().filter(|text| !text.is_empty());
     if system_prompt.is_some() {
@@ -133,7 +134,10 @@ fn is_offline_without_model(options: &Options) -> bool {
 /// the refusal of everything comes first. The known tools are refused by name as
 /// well: merged into somebody else's rules, a name keeps its place and gets our
 /// word, while theirs would stand behind our star.
-fn rules(options: &Options, warnings: &mut Vec<String>) -> Option<Map<String, Value>> {
+fn rules(options: &Options, mode: Mode, warnings: &mut Vec<String>) -> Option<Map<String, Value>> {
+    if options.permissions == Permissions::Ask && mode == Mode::Warm {
+        return Some(asking_rules(options));
+    }
     let is_bypass = options.permissions == Permissions::Bypass;
     if is_bypass && options.allowed_tools.is_none() {
         return None;
@@ -179,18 +183,59 @@ fn rules(options: &Options, warnings: &mut Vec<String>) -> Option<Map<String, Va
     Some(rules)
 }
 
+/// Returns the rules of a turn in which somebody is asked about everything that
+/// does more than look. What is not among the tools that the operator names is
+/// refused without asking.
+fn asking_rules(options: &Options) -> Map<String, Value> {
+    let mut rules = Map::new();
+    let otherwise = if options.allowed_tools.is_some() { "deny" } else { "ask" };
+    rules.insert("*".to_owned(), json!(otherwise));
+    for (_, permission) in TOOL_NAMES {
+        rules.insert((*permission).to_owned(), json!(otherwise));
+    }
+    for name in ["external_directory", "doom_loop"] {
+        rules.insert(name.to_owned(), json!("ask"));
+    }
+    let action = |name: &str| if READ_ONLY_TOOLS.contains(&name) { "allow" } else { "ask" };
+    match &options.allowed_tools {
+        None => {
+            for tool in READ_ONLY_TOOLS {
+                rules.insert((*tool).to_owned(), json!("allow"));
+            }
+            rules.insert("question".to_owned(), json!("allow"));
+        }
+        Some(tools) => {
+            for rule in tools {
+                let (name, pattern) = tool_and_pattern(rule);
+                permit(&mut rules, name, pattern, action(name));
+            }
+        }
+    }
+    if rules.get("read").is_some_and(|action| action == "allow") {
+        let secrets = json!({
+            "*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow",
+        });
+        rules.insert("read".to_owned(), secrets);
+    }
+    rules
+}
+
 fn allow(rules: &mut Map<String, Value>, name: &str, pattern: Option<String>) {
+    permit(rules, name, pattern, "allow");
+}
+
+fn permit(rules: &mut Map<String, Value>, name: &str, pattern: Option<String>, how: &str) {
     let Some(pattern) = pattern else {
-        rules.insert(name.to_owned(), json!("allow"));
+        rules.insert(name.to_owned(), json!(how));
         return;
     };
     match rules.get_mut(name) {
-        Some(Value::String(action)) if action == "allow" => {}
+        Some(Value::String(action)) if action == how => {}
         Some(Value::Object(patterns)) => {
-            patterns.insert(pattern, json!("allow"));
+            patterns.insert(pattern, json!(how));
         }
         _ => {
-            rules.insert(name.to_owned(), json!({ "*": "deny", pattern: "allow" }));
+            rules.insert(name.to_owned(), json!({ "*": "deny", pattern: how }));
         }
     }
 }

@@ -25,8 +25,10 @@ pub(super) struct Tool {
     pub(super) is_old: bool,
     /// Whether a permission that nobody gave ended it, and the turn with it.
     pub(super) is_rejected: bool,
-    input: Option<Value>,
-    title: String,
+    /// Its arguments, once they are whole.
+    pub(super) input: Option<Value>,
+    /// One line for people.
+    pub(super) title: String,
     result: ToolResult,
 }
 
@@ -65,6 +67,11 @@ impl Tool {
         }
     }
 
+    /// Returns its name.
+    pub(super) fn name(&self) -> &str {
+        &self.result.tool
+    }
+
     /// Returns the id of the call, which some providers use more than once.
     pub(super) fn call(&self) -> &str {
         &self.result.id
@@ -76,17 +83,24 @@ impl Tool {
     }
 
     /// Returns the call and its result under an id of our choice.
-    pub(super) fn events(self, id: String) -> [EventBody; 2] {
-        let Self { input, title, result, .. } = self;
-        let tool = result.tool.clone();
-        [
-            EventBody::ToolUse { id: id.clone(), tool, input, title },
-            EventBody::ToolResult(ToolResult { id, ..result }),
-        ]
+    pub(super) fn events(mut self, id: String) -> [EventBody; 2] {
+        let input = self.input.take();
+        [self.begun(id.clone(), input), self.ended(id)]
+    }
+
+    /// Returns the call under an id of our choice.
+    pub(super) fn begun(&self, id: String, input: Option<Value>) -> EventBody {
+        let (tool, title) = (self.result.tool.clone(), self.title.clone());
+        EventBody::ToolUse { id, tool, input, title }
+    }
+
+    /// Returns its result under an id of our choice.
+    pub(super) fn ended(self, id: String) -> EventBody {
+        EventBody::ToolResult(ToolResult { id, ..self.result })
     }
 }
 
-fn title_of(input: Option<&Value>) -> String {
+pub(super) fn title_of(input: Option<&Value>) -> String {
     let Some(input) = input else {
         return String::new();
     };

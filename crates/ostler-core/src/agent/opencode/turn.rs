@@ -59,21 +59,7 @@ impl Turn {
 
     /// Adds what one call of the model used, and tells the sum.
     pub(super) fn spent(&mut self, usage: &Usage, out: &mut Vec<Action>) {
-        let add = |sum: Option<u64>, more: Option<u64>| match (sum, more) {
-            (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
-            (sum, more) => sum.or(more),
-        };
-        let sum = self.end.usage;
-        self.end.usage = Usage {
-            input_tokens: add(sum.input_tokens, usage.input_tokens),
-            output_tokens: add(sum.output_tokens, usage.output_tokens),
-            cached_tokens: add(sum.cached_tokens, usage.cached_tokens),
-            total_tokens: add(sum.total_tokens, usage.total_tokens),
-            cost_usd: match (sum.cost_usd, usage.cost_usd) {
-                (Some(sum), Some(more)) => Some(sum + more),
-                (sum, more) => sum.or(more),
-            },
-        };
+        self.end.usage = sum(self.end.usage, usage);
         emit(self.key(), EventBody::Usage(self.end.usage), out);
     }
 
@@ -160,5 +146,23 @@ impl Turn {
     /// Returns what an exit means that nothing was said about.
     pub(super) fn exit_fault(&self, exit: &Exit) -> Failure {
         fault::of_exit(exit, self.cause.as_deref())
+    }
+}
+
+/// Adds what one call of the model used.
+pub(super) fn sum(so_far: Usage, more: &Usage) -> Usage {
+    let add = |sum: Option<u64>, more: Option<u64>| match (sum, more) {
+        (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
+        (sum, more) => sum.or(more),
+    };
+    Usage {
+        input_tokens: add(so_far.input_tokens, more.input_tokens),
+        output_tokens: add(so_far.output_tokens, more.output_tokens),
+        cached_tokens: add(so_far.cached_tokens, more.cached_tokens),
+        total_tokens: add(so_far.total_tokens, more.total_tokens),
+        cost_usd: match (so_far.cost_usd, more.cost_usd) {
+            (Some(sum), Some(more)) => Some(sum + more),
+            (sum, more) => sum.or(more),
+        },
     }
 }

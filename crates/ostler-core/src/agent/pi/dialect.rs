@@ -54,7 +54,7 @@ impl Dialect for JsonLines {
                 documents.push(bytes, |piece| only.piece(now, piece, out));
             }
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Timer(_) | Input::Order(_) => {}
+            Input::Timer(_) | Input::Order(_) | Input::Heard(_) => {}
             Input::Exited(exit) => {
                 documents.finish(|piece| only.piece(now, piece, out));
                 only.exited(exit, out);

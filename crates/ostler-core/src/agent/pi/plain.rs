@@ -72,7 +72,7 @@ impl Dialect for Plain {
                 }
             }
             Input::Cancel { .. } => out.push(Action::Stop),
-            Input::Timer(_) | Input::Order(_) => {}
+            Input::Timer(_) | Input::Order(_) | Input::Heard(_) => {}
             Input::Exited(exit) => self.exited(exit, out),
         }
     }

@@ -130,6 +130,7 @@ impl Dialect for Rpc {
                     self.rang(due, out);
                 }
             }
+            Input::Heard(_) => {}
             Input::Exited(exit) => self.exited(exit, out),
         }
         if self.running.as_ref().is_some_and(Running::has_ended) {

@@ -105,6 +105,8 @@ impl Dialect for Client {
                     self.rang(alarm, out);
                 }
             }
+            // It is no HTTP server.
+            Input::Heard(_) => {}
             Input::Exited(exit) => self.exited(exit, out),
         }
     }

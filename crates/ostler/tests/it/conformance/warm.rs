@@ -20,6 +20,9 @@ macro_rules! for_every_warm_agent {
         mod gemini {
             $(#[test] fn $test() { super::$test(&crate::conformance::GEMINI); })*
         }
+        mod opencode {
+            $(#[test] fn $test() { super::$test(&crate::conformance::OPENCODE); })*
+        }
         mod pi {
             $(#[test] fn $test() { super::$test(&crate::conformance::PI); })*
         }

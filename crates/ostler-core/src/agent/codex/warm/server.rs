@@ -99,6 +99,7 @@ impl Dialect for AppServer {
                     self.rang(alarm, out);
                 }
             }
+            Input::Heard(_) => {}
             Input::Exited(exit) => self.exited(exit, out),
         }
     }

@@ -7,6 +7,7 @@ use crate::conformance::{Facts, rig::Rig};
 
 for_every_warm_agent! {
     errors_of_the_provider_have_their_kinds_and_the_session_goes_on
+    a_prompt_that_is_too_long_is_told_as_such_and_the_session_goes_on
     a_wrong_key_is_auth
     a_refused_connection_is_unavailable
     a_stream_that_breaks_off_is_unavailable
@@ -39,9 +40,22 @@ fn errors_of_the_provider_have_their_kinds_and_the_session_goes_on(facts: &'stat
         (overloaded, "overloaded"),
         ("sim:400", "invalid_request"),
         ("sim:quota", "quota"),
-        ("sim:context", "context_too_long"),
     ];
     fails(&rig, &prompts, true);
+}
+
+/// In a conversation of its own: an agent that shortens its history first shows
+/// the model the prompts before, which would mean something to it.
+fn a_prompt_that_is_too_long_is_told_as_such_and_the_session_goes_on(facts: &'static Facts) {
+    let Some(rig) = Rig::new(facts) else { return };
+    let mut chat = rig.chat(&["--timeout", LONG]);
+    chat.answer_to("hello");
+    let events = chat.ask("sim:context");
+    let last = events.last();
+    assert_eq!(last["error"]["kind"], "context_too_long", "{last}");
+    assert_eq!(!events.statuses("compacted").is_empty(), facts.kept.shortens_history, "{last}");
+    assert_eq!(chat.answer_to("hello"), model::HELLO);
+    chat.end();
 }
 
 fn a_wrong_key_is_auth(facts: &'static Facts) {

@@ -238,6 +238,8 @@ pub(super) fn transcript(actions: &[Action]) -> String {
             | Action::OpenFailed { .. }
             | Action::Unasked { .. }
             | Action::Arm { .. }
+            | Action::Call { .. }
+            | Action::Listen(_)
             | Action::Opened { .. } => None,
         };
         match turn {

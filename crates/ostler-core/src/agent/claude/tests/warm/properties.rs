@@ -268,6 +268,8 @@ impl Driver {
                 Action::Write(_)
                 | Action::Stop
                 | Action::Opened { .. }
+                | Action::Call { .. }
+                | Action::Listen(_)
                 | Action::OpenFailed { .. } => {}
             }
         }

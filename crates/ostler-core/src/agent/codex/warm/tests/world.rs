@@ -205,7 +205,12 @@ impl World {
                 Action::Emit { turn, .. } => {
                     assert!(!self.ended.contains_key(&turn.0), "an event after the end");
                 }
-                Action::Write(_) | Action::Ready | Action::Opened { .. } | Action::Stop => {}
+                Action::Write(_)
+                | Action::Ready
+                | Action::Opened { .. }
+                | Action::Call { .. }
+                | Action::Listen(_)
+                | Action::Stop => {}
             }
         }
     }

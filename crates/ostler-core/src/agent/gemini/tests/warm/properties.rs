@@ -185,6 +185,8 @@ impl World {
                 | Action::Opened { .. }
                 | Action::Withdraw { .. }
                 | Action::Unasked { .. }
+                | Action::Call { .. }
+                | Action::Listen(_)
                 | Action::Stop => {}
             }
         }

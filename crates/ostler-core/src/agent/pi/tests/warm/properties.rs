@@ -143,6 +143,7 @@ impl Driver {
                     }
                 }
                 Action::Arm { timer, .. } => self.timers.push(*timer),
+                Action::Call { .. } | Action::Listen(_) => unreachable!("Pi is no server"),
                 Action::Opened { .. } | Action::Stop => {}
             }
         }

@@ -1,0 +1,35 @@
+//! OpenCode kept running: `opencode serve`, one process with many sessions in
+//! many directories, spoken to over HTTP.
+//!
+//! Facts only. The command line has what holds for the whole process; the
+//! directory, the model and the prompt's own system text go with each call.
+
+mod asking;
+mod client;
+mod event;
+mod launch;
+mod parts;
+mod reading;
+mod resync;
+mod server;
+mod session;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+use std::time::Duration;
+
+use crate::agent::{Signal, StopStep, WarmSpec};
+
+/// How OpenCode is kept running.
+pub(super) static WARM: WarmSpec = WarmSpec {
+    sessions_per_process: 32,
+    supports_steering: true,
+    is_bound_to_directory: false,
+    adopts: |_| true,
+    // Every signal ends it at once. Turns are aborted before, which ends their
+    // tools; what is left of a tool is the keeper's.
+    stop: &[StopStep::Signal { signal: Signal::Term, wait: Duration::from_secs(2) }],
+    launch: launch::launch,
+    dialect: server::dialect,
+};

@@ -1,0 +1,156 @@
+//! One session of the server: where it is, what waits in it, and its turn.
+
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value, json};
+
+use super::{event::What, launch, turn::LiveTurn};
+use crate::{
+    agent::{TurnKey, opencode::launch::variant},
+    request::{Open, Options, Permissions},
+};
+
+/// How many prompts of the past are remembered, whose records still change.
+const MAX_PAST: usize = 16;
+/// How long a title is, at most.
+const TITLE_CHARS: usize = 50;
+
+/// A session.
+pub(super) struct Session {
+    /// The server's id; absent until it is told.
+    pub(super) id: Option<String>,
+    /// Where it works.
+    pub(super) directory: String,
+    /// Whether the server was asked for it, or has confirmed it.
+    pub(super) state: State,
+    /// A prompt that waits until the session is open and idle.
+    pub(super) held: Option<Held>,
+    pub(super) turn: Option<LiveTurn>,
+    /// The user's messages of turns that are over, the latest last.
+    pub(super) past: VecDeque<String>,
+    /// The model that answered last. A prompt that names none would go to the
+    /// model that was named last, even if there is none of that name.
+    pub(super) model: Option<String>,
+    /// What to say in the first turn.
+    pub(super) warning: Option<String>,
+    /// What happened while the messages are read again.
+    pub(super) meanwhile: Option<Vec<What>>,
+    /// Aborts that the server has not answered. One that it hears late would end
+    /// the next turn.
+    pub(super) n_aborts: u32,
+    /// How often nothing was found where a turn should be.
+    pub(super) n_missed: u32,
+}
+
+/// How far a session has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It is made for its first prompt.
+    New,
+    /// The server was asked.
+    Asked,
+    /// It exists.
+    Open,
+}
+
+/// A prompt that waits.
+pub(super) struct Held {
+    pub(super) turn: TurnKey,
+    pub(super) prompt: String,
+    pub(super) steers: Vec<String>,
+    pub(super) max_turns: Option<u32>,
+    pub(super) permissions: Permissions,
+    model: Option<String>,
+    system: Option<String>,
+    agent: Option<&'static str>,
+    variant: Option<&'static str>,
+}
+
+impl Session {
+    /// A session that is to be opened.
+    pub(super) fn new(open: &Open, options: &Options) -> Self {
+        let memo = open.memo();
+        let cwd = memo.and_then(|memo| memo.cwd.as_ref()).unwrap_or(&options.cwd);
+        Self {
+            id: memo.map(|memo| memo.id.clone()),
+            directory: cwd.to_string_lossy().into_owned(),
+            state: State::New,
+            held: None,
+            turn: None,
+            past: VecDeque::new(),
+            model: None,
+            warning: None,
+            meanwhile: None,
+            n_aborts: 0,
+            n_missed: 0,
+        }
+    }
+
+    /// Takes a prompt to be sent as soon as that is possible.
+    pub(super) fn hold(&mut self, turn: TurnKey, prompt: &str, options: &Options) {
+        self.held = Some(Held {
+            turn,
+            prompt: prompt.to_owned(),
+            steers: Vec::new(),
+            max_turns: options.max_turns,
+            permissions: options.permissions,
+            model: options.model.clone(),
+            system: options.system_prompt.clone().filter(|text| !text.is_empty()),
+            agent: launch::agent(options),
+            variant: options.thinking.map(variant),
+        });
+    }
+
+    /// Returns the id and the directory.
+    pub(super) fn at(&self) -> Option<(String, String)> {
+        Some((self.id.clone()?, self.directory.clone()))
+    }
+
+    /// Remembers the messages of a turn that is over.
+    pub(super) fn remember(&mut self, users: Vec<String>) {
+        self.past.extend(users);
+        while self.past.len() > MAX_PAST {
+            self.past.pop_front();
+        }
+    }
+
+    /// Returns whether this turn waits or runs here.
+    pub(super) fn has_turn(&self, key: TurnKey) -> bool {
+        let held = self.held.as_ref().map(|held| held.turn);
+        held == Some(key) || self.turn.as_ref().is_some_and(|turn| turn.key == key)
+    }
+}
+
+impl Held {
+    /// Returns the model to ask, given the one that answered last.
+    pub(super) fn model<'a>(&'a self, last: Option<&'a str>) -> Option<&'a str> {
+        self.model.as_deref().or(last)
+    }
+
+    /// Returns what the server is sent for this text.
+    pub(super) fn body(&self, text: &str, last: Option<&str>) -> Value {
+        let mut body = Map::new();
+        body.insert("parts".to_owned(), json!([{ "type": "text", "text": text }]));
+        if let Some(model) = self.model(last) {
+            let (provider, model) = model.split_once('/').unwrap_or((model, ""));
+            let model = json!({ "providerID": provider, "modelID": model });
+            body.insert("model".to_owned(), model);
+        }
+        let texts =
+            [("agent", self.agent), ("system", self.system.as_deref()), ("variant", self.variant)];
+        for (name, value) in texts {
+            if let Some(value) = value {
+                body.insert(name.to_owned(), json!(value));
+            }
+        }
+        Value::Object(body)
+    }
+
+    /// Returns a title for the session. Without one the server would have the
+    /// model make it, in a call that no figure shows.
+    pub(super) fn title(&self) -> String {
+        let line = self.prompt.trim().lines().next().unwrap_or_default();
+        let title: String = line.chars().take(TITLE_CHARS).collect();
+        if title.is_empty() { "Ostler".to_owned() } else { title }
+    }
+}
