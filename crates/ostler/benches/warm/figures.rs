@@ -9,6 +9,15 @@ pub(crate) struct Took {
     pub(crate) total: f64,
 }
 
+/// A way to an agent, in one session.
+pub(crate) trait Gateway {
+    /// Runs the same small turn as all the others.
+    fn turn(&mut self) -> Took;
+}
+
+/// What every turn is asked.
+pub(crate) const PROMPT: &str = "hello";
+
 /// A clock that runs while a turn does.
 pub(crate) struct Clock {
     started: Instant,

@@ -18,6 +18,8 @@
 )]
 
 mod figures;
+mod http;
+mod opencode;
 mod pairs;
 mod peers;
 mod process;

@@ -9,16 +9,16 @@
 use std::{path::Path, time::Duration};
 
 use ostler_core::{
-    agent::{AGENTS, AgentSpec, Stdin},
+    agent::{AGENTS, Stdin},
     event::Mode,
 };
 use ostler_sim::model;
 use tokio::runtime::Runtime;
 
 use crate::{
-    figures::{Column, FIRST_TEXT, TOTAL, Took, column, median, quartiles},
+    figures::{Column, FIRST_TEXT, PROMPT, TOTAL, Took, column, median, quartiles},
     process::{run, with_variable},
-    raw::{Raw, SPOKEN},
+    raw,
     stand::Stand,
 };
 
@@ -29,6 +29,9 @@ const COLD_ROUNDS: usize = 10;
 /// How many sessions are opened beside those of the other measurements.
 const IDLE_SESSIONS: usize = 10;
 
+/// The agent whose server the scripted one does not play.
+const NOT_PLAYED: &str = "opencode";
+
 /// How many times faster than cold a kept turn has to be.
 const FASTER: [(&str, f64); 5] =
     [("claude", 4.0), ("codex", 2.5), ("gemini", 10.0), ("opencode", 10.0), ("pi", 20.0)];
@@ -36,7 +39,7 @@ const FASTER: [(&str, f64); 5] =
 /// Measures the scripted agents; returns whether the limit holds.
 pub(crate) fn scripted(place: &Path, runtime: &Runtime) -> bool {
     let mut fine = true;
-    for spec in spoken() {
+    for spec in AGENTS.iter().copied().filter(|spec| spec.name != NOT_PLAYED) {
         let stand = Stand::scripted(place, spec, runtime);
         let (over, _) = warm(&stand);
         fine &= over <= 1.0;
@@ -48,7 +51,7 @@ pub(crate) fn scripted(place: &Path, runtime: &Runtime) -> bool {
 /// Measures the real CLIs; returns whether the limits hold.
 pub(crate) fn real(place: &Path, runtime: &Runtime, clis: &Path, sim: &model::Sim) -> bool {
     let mut fine = true;
-    for spec in spoken() {
+    for spec in AGENTS {
         let stand = Stand::real(place, spec, runtime, clis, sim);
         let (over, raw) = warm(&stand);
         fine &= over <= 5.0 || over <= raw * 0.1;
@@ -60,20 +63,16 @@ pub(crate) fn real(place: &Path, runtime: &Runtime, clis: &Path, sim: &model::Si
     fine
 }
 
-fn spoken() -> impl Iterator<Item = &'static AgentSpec> {
-    AGENTS.iter().copied().filter(|spec| SPOKEN.contains(&spec.name))
-}
-
 /// Measures turns in processes that are there; returns the medians of what
 /// Ostler adds and of the raw turns.
 fn warm(stand: &Stand<'_>) -> (f64, f64) {
     let plan = stand.plan(Mode::Warm);
-    let mut raw = Raw::start(stand.spec.name, stand.command(&plan), &stand.request);
+    let mut raw = raw::start(stand.spec.name, stand.command(&plan), &stand.request);
     let mut memo = None;
     let (mut direct, mut through) = (Vec::new(), Vec::new());
     for round in 0..WARM_ROUNDS + 5 {
         rest(stand);
-        let one = raw.turn("hello");
+        let one = raw.turn();
         rest(stand);
         let other = stand.turn(&mut memo);
         // The first rounds start the processes and fill caches.
@@ -120,7 +119,7 @@ fn cold(stand: &Stand<'_>) -> f64 {
     stand.turn(&mut memo);
     for round in 0..COLD_ROUNDS + 1 {
         let one = run(&mut stand.command(&plan), &stdin);
-        let other = run(&mut stand.ostler("run", "json"), b"hello");
+        let other = run(&mut stand.ostler("run", "json"), PROMPT.as_bytes());
         let third = stand.turn(&mut memo);
         if round >= 1 {
             direct.push(one);

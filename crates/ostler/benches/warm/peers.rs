@@ -20,7 +20,7 @@ use ostler_core::{agent, agent::AgentSpec};
 use tokio::runtime::Runtime;
 
 use crate::{
-    figures::{FIRST_TEXT, TOTAL, Took, column, median, ms, quartiles},
+    figures::{FIRST_TEXT, Gateway, TOTAL, Took, column, median, ms, quartiles},
     process::with_variable,
     stand::scripted_agent,
 };
@@ -64,11 +64,6 @@ impl Ground<'_> {
             .env(MARK, &self.place)
             .current_dir(self.folder("work"));
     }
-}
-
-/// A way to an agent.
-trait Gateway {
-    fn turn(&mut self) -> Took;
 }
 
 /// Something to be measured.

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::figures::{Clock, Took};
+use crate::figures::{Clock, PROMPT, Took};
 
 /// Runs a command to its end with this input; returns how long it took.
 pub(crate) fn run(command: &mut Command, input: &[u8]) -> f64 {
@@ -26,7 +26,7 @@ pub(crate) fn run_turn(command: &mut Command, mark: &str) -> Took {
     let mut clock = Clock::start();
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"hello").ok();
+    child.stdin.take().unwrap().write_all(PROMPT.as_bytes()).ok();
     let mut is_answered = false;
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         if line.unwrap().contains(mark) {

@@ -1,4 +1,5 @@
-//! Minimal clients of the protocols that CLIs speak on their pipes.
+//! Minimal clients of the protocols that CLIs speak on their pipes. That of the
+//! one that is a server is in `opencode`.
 
 use std::{
     io::{BufRead, BufReader, Lines, Write as _},
@@ -8,13 +9,25 @@ use std::{
 use ostler_core::TurnRequest;
 use serde_json::{Value, json};
 
-use crate::figures::{Clock, Took};
+use crate::{
+    figures::{Clock, Gateway, PROMPT, Took},
+    opencode::OpenCode,
+};
 
-/// The agents that can be spoken with.
-pub(crate) const SPOKEN: [&str; 4] = ["claude", "codex", "gemini", "pi"];
+/// Starts an agent and a client for it.
+pub(crate) fn start(
+    name: &'static str,
+    command: Command,
+    request: &TurnRequest,
+) -> Box<dyn Gateway> {
+    match name {
+        "opencode" => Box::new(OpenCode::start(command, request)),
+        name => Box::new(Raw::start(name, command, request)),
+    }
+}
 
 /// A client with the process that it speaks with.
-pub(crate) struct Raw {
+struct Raw {
     name: &'static str,
     child: Child,
     stdin: ChildStdin,
@@ -25,7 +38,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    pub(crate) fn start(name: &'static str, mut command: Command, request: &TurnRequest) -> Self {
+    fn start(name: &'static str, mut command: Command, request: &TurnRequest) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -66,47 +79,6 @@ impl Raw {
         raw
     }
 
-    pub(crate) fn turn(&mut self, prompt: &str) -> Took {
-        let mut clock = Clock::start();
-        let (message, first_mark, last_mark) = match self.name {
-            "claude" => (
-                json!({ "type": "user", "message": { "role": "user", "content": prompt } }),
-                "text_delta",
-                r#""type":"result""#,
-            ),
-            "codex" => {
-                let input = json!([{ "type": "text", "text": prompt, "text_elements": [] }]);
-                let params = json!({ "threadId": self.session, "input": input });
-                (
-                    self.request("turn/start", &params),
-                    "item/agentMessage/delta",
-                    r#""method":"turn/completed""#,
-                )
-            }
-            "gemini" => {
-                let parts = json!([{ "type": "text", "text": prompt }]);
-                let params = json!({ "sessionId": self.session, "prompt": parts });
-                (self.request("session/prompt", &params), "agent_message_chunk", r#""stopReason""#)
-            }
-            "pi" => (
-                json!({ "type": "prompt", "message": prompt }),
-                "text_delta",
-                r#""type":"agent_settled""#,
-            ),
-            other => panic!("no raw client for {other}"),
-        };
-        self.send(&message);
-        loop {
-            let line = self.lines.next().expect("the turn ends before the process").unwrap();
-            if line.contains(first_mark) {
-                clock.text();
-            }
-            if line.contains(last_mark) {
-                return clock.end();
-            }
-        }
-    }
-
     fn call(&mut self, method: &str, params: &Value) -> Value {
         let request = self.request(method, params);
         self.send(&request);
@@ -126,6 +98,49 @@ impl Raw {
 
     fn send(&mut self, message: &Value) {
         self.stdin.write_all(format!("{message}\n").as_bytes()).unwrap();
+    }
+}
+
+impl Gateway for Raw {
+    fn turn(&mut self) -> Took {
+        let mut clock = Clock::start();
+        let (message, first_mark, last_mark) = match self.name {
+            "claude" => (
+                json!({ "type": "user", "message": { "role": "user", "content": PROMPT } }),
+                "text_delta",
+                r#""type":"result""#,
+            ),
+            "codex" => {
+                let input = json!([{ "type": "text", "text": PROMPT, "text_elements": [] }]);
+                let params = json!({ "threadId": self.session, "input": input });
+                (
+                    self.request("turn/start", &params),
+                    "item/agentMessage/delta",
+                    r#""method":"turn/completed""#,
+                )
+            }
+            "gemini" => {
+                let parts = json!([{ "type": "text", "text": PROMPT }]);
+                let params = json!({ "sessionId": self.session, "prompt": parts });
+                (self.request("session/prompt", &params), "agent_message_chunk", r#""stopReason""#)
+            }
+            "pi" => (
+                json!({ "type": "prompt", "message": PROMPT }),
+                "text_delta",
+                r#""type":"agent_settled""#,
+            ),
+            other => panic!("no raw client for {other}"),
+        };
+        self.send(&message);
+        loop {
+            let line = self.lines.next().expect("the turn ends before the process").unwrap();
+            if line.contains(first_mark) {
+                clock.text();
+            }
+            if line.contains(last_mark) {
+                return clock.end();
+            }
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use ostler_sim::{model, scripted};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::figures::{Clock, Took};
+use crate::figures::{Clock, PROMPT, Took};
 
 pub(crate) const OSTLER: &str = env!("CARGO_BIN_EXE_ostler");
 
@@ -88,7 +88,7 @@ impl<'a> Stand<'a> {
             ("OSTLER_DATA_DIR".into(), data.into()),
             ("TMPDIR".into(), place.join("tmp").into()),
         ];
-        let mut request = TurnRequest::new("hello", &work);
+        let mut request = TurnRequest::new(PROMPT, &work);
         request.options.home = Some(home.clone());
         request.options.permissions = Permissions::ReadOnly;
         let mut arguments: Vec<String> =

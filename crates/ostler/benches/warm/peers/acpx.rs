@@ -7,9 +7,9 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use super::{Gateway, Ground, MARK};
+use super::{Ground, MARK};
 use crate::{
-    figures::Took,
+    figures::{Gateway, PROMPT, Took},
     process::{run, run_turn, with_variable},
 };
 
@@ -26,7 +26,7 @@ struct Session<'a>(&'a Ground<'a>);
 
 impl Gateway for Session<'_> {
     fn turn(&mut self) -> Took {
-        run_turn(&mut command(self.0, &["prompt", "hello"]), CHUNK)
+        run_turn(&mut command(self.0, &["prompt", PROMPT]), CHUNK)
     }
 }
 
@@ -48,7 +48,7 @@ struct Exec<'a>(&'a Ground<'a>);
 
 impl Gateway for Exec<'_> {
     fn turn(&mut self) -> Took {
-        run_turn(&mut command(self.0, &["exec", "hello"]), CHUNK)
+        run_turn(&mut command(self.0, &["exec", PROMPT]), CHUNK)
     }
 }
 
@@ -91,7 +91,7 @@ struct Library {
 
 impl Gateway for Library {
     fn turn(&mut self) -> Took {
-        self.stdin.as_mut().unwrap().write_all(b"hello\n").unwrap();
+        self.stdin.as_mut().unwrap().write_all(format!("{PROMPT}\n").as_bytes()).unwrap();
         let line = self.lines.next().expect("a turn").unwrap();
         let mut times = line.split(' ').map(|time| time.parse().expect("two times"));
         Took { first_text: times.next().unwrap(), total: times.next().unwrap() }

@@ -6,12 +6,13 @@ use std::{
 };
 
 use ostler_core::{Memo, event::Mode};
+use serde_json::json;
 
-use super::{Gateway, Ground, MARK};
+use super::{Ground, MARK};
 use crate::{
-    figures::{Clock, Took},
+    figures::{Clock, Gateway, PROMPT, Took},
     process::run_turn,
-    raw::Raw,
+    raw,
     stand::Stand,
 };
 
@@ -21,13 +22,7 @@ const OUTPUT: &str = r#""type":"output""#;
 pub(super) fn raw<'a>(ground: &'a Ground<'a>) -> Box<dyn Gateway + 'a> {
     let stand = stand(ground);
     let plan = stand.plan(Mode::Warm);
-    Box::new(Raw::start(ground.spec.name, stand.command(&plan), &stand.request))
-}
-
-impl Gateway for Raw {
-    fn turn(&mut self) -> Took {
-        Raw::turn(self, "hello")
-    }
+    raw::start(ground.spec.name, stand.command(&plan), &stand.request)
 }
 
 pub(super) fn library<'a>(ground: &'a Ground<'a>) -> Box<dyn Gateway + 'a> {
@@ -86,8 +81,8 @@ struct Chat {
 impl Gateway for Chat {
     fn turn(&mut self) -> Took {
         let mut clock = Clock::start();
-        let prompt = "{\"type\":\"prompt\",\"text\":\"hello\"}\n";
-        self.stdin.as_mut().unwrap().write_all(prompt.as_bytes()).unwrap();
+        let prompt = json!({ "type": "prompt", "text": PROMPT });
+        self.stdin.as_mut().unwrap().write_all(format!("{prompt}\n").as_bytes()).unwrap();
         loop {
             let line = self.lines.next().expect("the turn ends before the process").unwrap();
             if line.contains(OUTPUT) {
