@@ -56,7 +56,7 @@ pub(crate) fn real(place: &Path, runtime: &Runtime, clis: &Path, sim: &model::Si
         let (over, raw) = warm(&stand);
         fine &= over <= 5.0 || over <= raw * 0.1;
         let ratio = cold(&stand);
-        fine &= FASTER.iter().all(|(name, least)| *name != spec.name || ratio >= *least);
+        fine &= FASTER.iter().all(|(name, least)| *name != stand.name || ratio >= *least);
         memory(&stand);
         stand.shut_down();
     }
@@ -67,7 +67,7 @@ pub(crate) fn real(place: &Path, runtime: &Runtime, clis: &Path, sim: &model::Si
 /// Ostler adds and of the raw turns.
 fn warm(stand: &Stand<'_>) -> (f64, f64) {
     let plan = stand.plan(Mode::Warm);
-    let mut raw = raw::start(stand.spec.name, stand.command(&plan), &stand.request);
+    let mut raw = raw::start(stand.name, stand.command(&plan), &stand.request);
     let mut memo = None;
     let (mut direct, mut through) = (Vec::new(), Vec::new());
     for round in 0..WARM_ROUNDS + 5 {
@@ -87,7 +87,7 @@ fn warm(stand: &Stand<'_>) -> (f64, f64) {
     for (what, of) in [("first text", FIRST_TEXT), ("whole turn", TOTAL)] {
         println!(
             "  {:<8} n={:<4} {what} ms  raw {}  ostler {}  over {}",
-            stand.spec.name,
+            stand.name,
             direct.len(),
             quartiles(column(&direct, of)),
             quartiles(column(&through, of)),
@@ -130,7 +130,7 @@ fn cold(stand: &Stand<'_>) -> f64 {
     let ratio = median(direct.clone()) / median(column(&kept, TOTAL));
     println!(
         "  {:<8} n={:<4} whole turn ms  cold {}  cold ostler {}  kept ostler {}  {ratio:.1} times faster",
-        stand.spec.name,
+        stand.name,
         direct.len(),
         quartiles(direct),
         quartiles(through),
@@ -149,7 +149,7 @@ fn memory(stand: &Stand<'_>) {
     let found = with_variable(&format!("TMPDIR={}", folder.display()));
     println!(
         "  {:<8} {} idle sessions: {} processes, {} MB resident",
-        stand.spec.name,
+        stand.name,
         IDLE_SESSIONS + 2,
         found.len(),
         found.iter().map(|one| one.kilobytes).sum::<u64>() / 1000

@@ -16,7 +16,6 @@ use std::{
     time::Instant,
 };
 
-use ostler_core::{agent, agent::AgentSpec};
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -24,6 +23,9 @@ use crate::{
     process::with_variable,
     stand::scripted_agent,
 };
+
+/// The agent that is played; Ostler speaks ACP with it, too.
+const AGENT: &str = "gemini";
 
 /// How often a kept turn is measured.
 const ROUNDS: usize = 100;
@@ -42,7 +44,6 @@ pub(crate) struct Ground<'a> {
     place: PathBuf,
     /// An executable that speaks ACP when it is called with `--acp`.
     agent: PathBuf,
-    spec: &'static AgentSpec,
 }
 
 impl Ground<'_> {
@@ -103,8 +104,7 @@ const fn entry(
 pub(crate) fn compare(place: &Path, runtime: &Runtime, peers: &Path) {
     let place = place.join("peers");
     fs::create_dir_all(&place).unwrap();
-    let agent = scripted_agent(&place, "gemini");
-    let spec = agent::find("gemini").unwrap();
+    let agent = scripted_agent(&place, AGENT);
     let mut entries: Vec<&Entry> = ENTRIES.iter().collect();
     if !is_offline() {
         // It calls home, and may only try where nobody is.
@@ -116,7 +116,6 @@ pub(crate) fn compare(place: &Path, runtime: &Runtime, peers: &Path) {
         peers,
         place: place.join(name.replace([' ', ','], "-")),
         agent: agent.clone(),
-        spec,
     };
     kept(&entries, &ground);
     from_nothing(&entries, &ground);

@@ -27,7 +27,7 @@ pub(crate) const OSTLER: &str = env!("CARGO_BIN_EXE_ostler");
 
 pub(crate) struct Stand<'a> {
     pub(crate) place: PathBuf,
-    pub(crate) spec: &'static AgentSpec,
+    pub(crate) name: &'static str,
     pub(crate) request: TurnRequest,
     pub(crate) is_real: bool,
     runtime: &'a Runtime,
@@ -40,18 +40,19 @@ pub(crate) struct Stand<'a> {
 
 impl<'a> Stand<'a> {
     pub(crate) fn scripted(place: &Path, spec: &'static AgentSpec, runtime: &'a Runtime) -> Self {
-        let program = scripted_agent(place, spec.name);
-        Self::of(&place.join("scripted").join(spec.name), spec, runtime, &program)
+        let name = spec.name;
+        let program = scripted_agent(place, name);
+        Self::of(&place.join("scripted").join(name), name, runtime, &program)
     }
 
     /// One whose program is a scripted agent.
     pub(crate) fn of(
         place: &Path,
-        spec: &'static AgentSpec,
+        name: &'static str,
         runtime: &'a Runtime,
         program: &Path,
     ) -> Self {
-        Self::new(place, spec, runtime, program, "/usr/bin:/bin", None)
+        Self::new(place, name, runtime, program, "/usr/bin:/bin", None)
     }
 
     pub(crate) fn real(
@@ -63,14 +64,15 @@ impl<'a> Stand<'a> {
     ) -> Self {
         let folder = clis.join("node_modules/.bin");
         let path = format!("{}:/usr/bin:/bin", folder.display());
-        let settings = model::settings(spec.name, &sim.base_url()).unwrap();
-        let place = place.join("real").join(spec.name);
-        Self::new(&place, spec, runtime, &folder.join(spec.program), &path, Some(settings))
+        let (name, program) = (spec.name, folder.join(spec.program));
+        let settings = model::settings(name, &sim.base_url()).unwrap();
+        let place = place.join("real").join(name);
+        Self::new(&place, name, runtime, &program, &path, Some(settings))
     }
 
     fn new(
         place: &Path,
-        spec: &'static AgentSpec,
+        name: &'static str,
         runtime: &'a Runtime,
         program: &Path,
         path: &str,
@@ -78,7 +80,7 @@ impl<'a> Stand<'a> {
     ) -> Self {
         let is_real = settings.is_some();
         let (work, data) = (place.join("work"), place.join("data"));
-        let home = data.join("homes").join(spec.name);
+        let home = data.join("homes").join(name);
         for folder in [&work, &home, &place.join("tmp")] {
             fs::create_dir_all(folder).unwrap();
         }
@@ -92,15 +94,15 @@ impl<'a> Stand<'a> {
         request.options.home = Some(home.clone());
         request.options.permissions = Permissions::ReadOnly;
         let mut arguments: Vec<String> =
-            ["--agent", spec.name, "--permissions", "read-only", "--isolated", "--bin"]
+            ["--agent", name, "--permissions", "read-only", "--isolated", "--bin"]
                 .map(Into::into)
                 .to_vec();
         arguments.push(program.display().to_string());
         if let Some(settings) = settings {
             settings.write_files(&home).unwrap();
-            for (name, value) in settings.environment {
-                arguments.extend(["--env".to_owned(), format!("{name}={value}")]);
-                request.options.env.push((name.to_owned(), Some(value)));
+            for (variable, value) in settings.environment {
+                arguments.extend(["--env".to_owned(), format!("{variable}={value}")]);
+                request.options.env.push((variable.to_owned(), Some(value)));
             }
             for argument in settings.arguments {
                 arguments.extend(["--agent-arg".to_owned(), argument.clone()]);
@@ -112,10 +114,9 @@ impl<'a> Stand<'a> {
             }
         }
         let host = Host::new(HostConfig::from_environment(base.iter().cloned().collect()));
-        let agent =
-            CliAgent::new(agent::find(spec.name).unwrap(), host.clone()).with_program(program);
+        let agent = CliAgent::new(agent::find(name).unwrap(), host.clone()).with_program(program);
         let place = place.to_owned();
-        Self { place, runtime, spec, agent, host, request, arguments, base, is_real }
+        Self { place, runtime, name, agent, host, request, arguments, base, is_real }
     }
 
     pub(crate) fn plan(&self, mode: Mode) -> Plan {

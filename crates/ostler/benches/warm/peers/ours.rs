@@ -8,7 +8,7 @@ use std::{
 use ostler_core::{Memo, event::Mode};
 use serde_json::json;
 
-use super::{Ground, MARK};
+use super::{AGENT, Ground, MARK};
 use crate::{
     figures::{Clock, Gateway, PROMPT, Took},
     process::run_turn,
@@ -22,7 +22,7 @@ const OUTPUT: &str = r#""type":"output""#;
 pub(super) fn raw<'a>(ground: &'a Ground<'a>) -> Box<dyn Gateway + 'a> {
     let stand = stand(ground);
     let plan = stand.plan(Mode::Warm);
-    raw::start(ground.spec.name, stand.command(&plan), &stand.request)
+    raw::start(AGENT, stand.command(&plan), &stand.request)
 }
 
 pub(super) fn library<'a>(ground: &'a Ground<'a>) -> Box<dyn Gateway + 'a> {
@@ -105,5 +105,5 @@ impl Drop for Chat {
 }
 
 fn stand<'a>(ground: &'a Ground<'a>) -> Stand<'a> {
-    Stand::of(&ground.place, ground.spec, ground.runtime, &ground.agent)
+    Stand::of(&ground.place, AGENT, ground.runtime, &ground.agent)
 }
