@@ -201,7 +201,10 @@ impl CliAgent {
     fn learn_version(&self, ready: &Prepared) {
         if ready.version.is_none() && self.program.is_none() {
             let (host, program) = (self.host.clone(), ready.program.clone());
-            self.host.tasks().spawn(async move { version::read(&host, program).await.ok() });
+            self.host.tasks().spawn(async move {
+                let read = version::read(&host, program);
+                host.shutdown_token().run_until_cancelled(read).await
+            });
         }
     }
 

@@ -2,3 +2,5 @@
 
 pub(crate) mod acp;
 pub(crate) mod jsonrpc;
+#[cfg(test)]
+pub(crate) mod testing;

@@ -1,7 +1,14 @@
 //! What the agents' tests share: launches, exits and lines to begin with, and
 //! ways to look into what came of them. `play` is what happens in between.
+//! Those of agents that are kept running share a conversation and its books.
 
-use std::path::{Path, PathBuf};
+mod ledger;
+mod talk;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use jiff::Timestamp;
 use proptest::{
@@ -10,7 +17,13 @@ use proptest::{
 };
 use serde_json::Value;
 
-use super::{Action, AgentSpec, CommandLine, Exit, Input, Launch, TurnEnd, play};
+pub(crate) use self::{
+    ledger::Ledger,
+    talk::{Talk, written},
+};
+use super::{
+    Action, AgentSpec, CommandLine, Exit, Input, Launch, TurnEnd, TurnKey, WarmLaunch, play,
+};
 use crate::{
     event::{EventBody, Mode, Stream},
     request::{Open, Options},
@@ -19,6 +32,12 @@ use crate::{
 /// A launch of one turn by a version that nobody asked for.
 pub(crate) fn launch_of<'a>(options: &'a Options, open: &'a Open, prompt: &'a str) -> Launch<'a> {
     Launch { mode: Mode::OneShot, options, open, prompt, version: None, run_dir: Path::new("/run") }
+}
+
+/// A launch of a process that is kept, by a version that nobody asked for.
+pub(crate) fn warm_launch_of<'a>(options: &'a Options, open: &'a Open) -> WarmLaunch<'a> {
+    let (run_dir, new_id) = (Path::new("/run"), "00000000-0000-4000-8000-000000000000");
+    WarmLaunch { options, open, new_id, version: None, variables: &[], run_dir }
 }
 
 /// Returns the arguments.
@@ -41,6 +60,27 @@ pub(crate) fn exit(code: i32, stderr: &str) -> Exit {
 pub(crate) fn fixture(case: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     folder.join(format!("{case}.stdout"))
+}
+
+/// What one side said in the recorded conversations with an agent.
+pub(crate) fn recorded_lines(agent: &str, said_by: &str) -> Vec<Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(agent);
+    let entries_of = |folder: &Path| {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut entries: Vec<PathBuf> = entries.collect();
+        entries.sort();
+        entries
+    };
+    let mut lines = Vec::new();
+    for path in entries_of(&folder).iter().flat_map(|version| entries_of(version)) {
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            let text = fs::read_to_string(path).unwrap();
+            let entries = text.lines().map(|line| serde_json::from_str(line).unwrap());
+            let said = entries.filter(|entry: &Value| entry["dir"] == said_by);
+            lines.extend(said.map(|mut entry| entry["msg"].take()));
+        }
+    }
+    lines
 }
 
 /// Plays lines of standard output, and the exit with its standard error.
@@ -138,6 +178,23 @@ pub(crate) fn end_of(actions: &[Action]) -> &TurnEnd {
 /// Returns the code and the words of the failure.
 pub(crate) fn failure_of(actions: &[Action]) -> (&str, &str) {
     let failure = end_of(actions).failure.as_ref().unwrap();
+    (failure.kind.code(), &failure.message)
+}
+
+/// Returns the one end of a turn among others.
+pub(crate) fn end_of_turn(actions: &[Action], wanted: TurnKey) -> &TurnEnd {
+    let mut ends = actions.iter().filter_map(|action| {
+        let Action::EndTurn { turn, end } = action else { return None };
+        (*turn == wanted).then_some(end.as_ref())
+    });
+    let end = ends.next().expect("the turn ends");
+    assert!(ends.next().is_none(), "the turn ends once");
+    end
+}
+
+/// Returns the code and the words of a turn's failure.
+pub(crate) fn failure_of_turn(actions: &[Action], turn: TurnKey) -> (&str, &str) {
+    let failure = end_of_turn(actions, turn).failure.as_ref().expect("a failure");
     (failure.kind.code(), &failure.message)
 }
 

@@ -12,6 +12,8 @@ mod call;
 mod client;
 mod session;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 mod turn;
 mod update;

@@ -259,15 +259,18 @@ impl Keeper {
         let round = self.limits.round.min(LONGEST_ROUND);
         let mut next_round = Instant::now() + round;
         loop {
+            // Looked at here and not where it is heard of: it may come in the
+            // midst of what is done below, and nothing else would wake this loop.
             let closing = self.shutdown.is_cancelled();
-            if closing && self.members.is_empty() {
-                return;
+            if closing {
+                self.members.values_mut().for_each(Member::retire);
+                if self.members.is_empty() {
+                    return;
+                }
             }
             tokio::select! {
                 biased;
-                () = self.shutdown.cancelled(), if !closing => {
-                    self.members.values_mut().for_each(Member::retire);
-                }
+                () = self.shutdown.cancelled(), if !closing => {}
                 Some(news) = news.recv() => self.heard(news),
                 Some(call) = calls.recv(), if !closing => self.called(call),
                 () = sleep_until(next_round) => {
@@ -275,10 +278,6 @@ impl Keeper {
                     self.save_memory();
                     next_round = Instant::now() + round;
                 }
-            }
-            if closing {
-                // What was started just before must go, too.
-                self.members.values_mut().for_each(Member::retire);
             }
         }
     }

@@ -176,3 +176,13 @@ fn own_memory() -> u64 {
     let kilobytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kilobytes * 1024
 }
+
+/// Shutting down in the midst of what the pool does must not wait for its next round.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shutting_down_right_behind_a_turn_does_not_wait_for_the_pool() {
+    for _ in 0..60 {
+        let place = Place::with_limits(PoolLimits { round: Duration::MAX, ..limits() });
+        place.run(&FLOCK, "say hi").await;
+        place.close().await;
+    }
+}

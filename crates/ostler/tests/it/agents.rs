@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use ostler_core::agent::AGENTS;
+use ostler_core::agent::{AGENTS, WarmSpec};
 use serde_json::Value;
 
 use crate::support::{Outcome, Place};
@@ -153,7 +153,7 @@ fn the_page_of_compatibility_says_what_the_specs_say() {
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).expect("the page has the first marker");
     let (written, after) = rest.split_once(END).expect("the page has the second marker");
-    let made = format!("\n{}\n{}\n", versions(), capabilities());
+    let made = format!("\n{}\n{}\n{}\n", versions(), capabilities(), kept());
     if std::env::var_os("OSTLER_UPDATE_DOCS").is_some() {
         fs::write(&path, format!("{before}{BEGIN}{made}{END}{after}")).unwrap();
         return;
@@ -185,6 +185,27 @@ fn capabilities() -> String {
         text.push_str(&format!("| `{key}` | {} |\n", cells.join(" | ")));
     }
     text
+}
+
+/// What is true of the agents while they are kept running.
+fn kept() -> String {
+    let row = |name: &str, cell: fn(&WarmSpec) -> String| {
+        let cells: Vec<_> = AGENTS.iter().map(|spec| spec.warm.map_or("-".into(), cell)).collect();
+        format!("| {name} | {} |\n", cells.join(" | "))
+    };
+    let titles: Vec<_> = AGENTS.iter().map(|spec| spec.title).collect();
+    [
+        format!("| kept running | {} |\n", titles.join(" | ")),
+        format!("|---|{}\n", "---|".repeat(AGENTS.len())),
+        row("sessions in one process", |warm| warm.sessions_per_process.to_string()),
+        row("a process for any directory", |warm| {
+            if warm.is_bound_to_directory { "no" } else { "yes" }.to_owned()
+        }),
+        row("`--when-busy steer`", |warm| {
+            if warm.supports_steering { "joins the turn" } else { "waits, and says so" }.to_owned()
+        }),
+    ]
+    .concat()
 }
 
 fn cell(key: &str, value: &Value) -> String {

@@ -2,6 +2,7 @@
 //! protocol, held by `ostler chat` against the simulated model.
 
 mod ask;
+mod busy;
 mod cancel;
 mod errors;
 mod host;

@@ -8,15 +8,13 @@ mod properties;
 mod recordings;
 mod traps;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{RUN_DIR, SPEC, options, resume};
 use crate::{
     agent::{
-        Action, CommandLine, Dialect, Exit, Input, ONLY_SESSION, Order, TurnEnd, TurnKey,
-        WarmLaunch, play,
-        testing::{argv, exit, statuses, stdout_line},
+        Action, CommandLine, Exit, Input, ONLY_SESSION, Order, TurnEnd, TurnKey, WarmLaunch, play,
+        testing::{self, argv, exit, statuses, stdout_line, warm_launch_of, written},
     },
     event::EventBody,
     permission::{Permission, Ruling},
@@ -26,29 +24,25 @@ use crate::{
 const NEW_ID: &str = "00000000-0000-4000-8000-000000000000";
 
 fn warm_launch<'a>(options: &'a Options, open: &'a Open) -> WarmLaunch<'a> {
-    WarmLaunch {
-        options,
-        open,
-        new_id: NEW_ID,
-        version: None,
-        run_dir: std::path::Path::new(RUN_DIR),
-        variables: &[],
-    }
+    let run_dir = std::path::Path::new(RUN_DIR);
+    WarmLaunch { new_id: NEW_ID, run_dir, ..warm_launch_of(options, open) }
 }
 
-/// A kept process and what it was told and has said.
-struct Talk {
-    dialect: Box<dyn Dialect>,
+/// A kept process.
+struct Claude {
+    /// What its turns are asked for with.
     options: Options,
-    said: Vec<Action>,
 }
+
+/// A conversation with it.
+type Talk = testing::Talk<Claude>;
 
 impl Talk {
     /// Starts a process; it is not ready.
     fn start(options: Options, open: &Open) -> Self {
         let dialect = (SPEC.warm.unwrap().dialect)(&warm_launch(&options, open));
-        let mut talk = Self { dialect, options, said: Vec::new() };
-        talk.step(Input::Order(Order::Start));
+        let mut talk = Self::with(dialect, Claude { options });
+        talk.order(Order::Start);
         talk
     }
 
@@ -60,39 +54,23 @@ impl Talk {
         talk
     }
 
-    fn step(&mut self, input: Input<'_>) -> Vec<Action> {
-        let mut out = Vec::new();
-        self.dialect.step(Timestamp::UNIX_EPOCH, input, &mut out);
-        self.said.extend(out.iter().cloned());
-        out
-    }
-
-    fn line(&mut self, line: &Value) -> Vec<Action> {
-        self.step(stdout_line(line.to_string().as_bytes()))
-    }
-
     fn open(&mut self, open: &Open) {
-        let options = self.options.clone();
-        self.step(Input::Order(Order::Open { session: ONLY_SESSION, open, options: &options }));
+        let options = self.played.options.clone();
+        self.order(Order::Open { session: ONLY_SESSION, open, options: &options });
     }
 
     fn prompt(&mut self, turn: u32, prompt: &str) -> Vec<Action> {
-        let options = self.options.clone();
+        let options = self.played.options.clone();
         let turn = TurnKey(turn);
-        let order = Order::Prompt { session: ONLY_SESSION, turn, prompt, options: &options };
-        self.step(Input::Order(order))
+        self.order(Order::Prompt { session: ONLY_SESSION, turn, prompt, options: &options })
     }
 
     fn answer(&mut self, turn: u32, request: &str, ruling: &Ruling) -> Vec<Action> {
-        self.step(Input::Order(Order::Answer { turn: TurnKey(turn), request, ruling }))
+        self.order(Order::Answer { turn: TurnKey(turn), request, ruling })
     }
 
     fn cancel(&mut self, turn: u32) -> Vec<Action> {
         self.step(Input::Cancel { turn: TurnKey(turn) })
-    }
-
-    fn exit(&mut self, exit: &Exit) -> Vec<Action> {
-        self.step(Input::Exited(exit))
     }
 
     /// Lets the CLI agree to the newest request of ours of a kind.
@@ -101,15 +79,15 @@ impl Talk {
     }
 
     fn respond(&mut self, subtype: &str, response: &Value) -> Vec<Action> {
-        let id = request_ids(&self.said, subtype).pop().expect("it was asked for");
+        let id = request_ids(&self.actions, subtype).pop().expect("it was asked for");
         let mut response = response.clone();
         response["request_id"] = json!(id);
-        self.line(&json!({"type": "control_response", "response": response}))
+        self.say(&json!({"type": "control_response", "response": response}))
     }
 
     /// Returns the id of the newest prompt.
     fn message_id(&self) -> String {
-        let mut lines = written(&self.said).into_iter();
+        let mut lines = self.written().into_iter();
         let message = lines.rfind(|line| line["type"] == "user").expect("a prompt was sent");
         message["uuid"].as_str().unwrap().to_owned()
     }
@@ -117,13 +95,13 @@ impl Talk {
     /// Begins the turn of the newest prompt.
     fn begin(&mut self) -> Vec<Action> {
         let init = init(&[&self.message_id()]);
-        self.line(&init)
+        self.say(&init)
     }
 
     /// Ends the turn of the newest prompt.
     fn finish(&mut self, text: &str) -> Vec<Action> {
         let result = result(&[&self.message_id()], text);
-        self.line(&result)
+        self.say(&result)
     }
 }
 
@@ -157,16 +135,6 @@ fn asks(id: &str, tool: &str, input: &Value) -> Value {
 
 fn lifecycle(id: &str, state: &str) -> Value {
     json!({"type": "command_lifecycle", "command_uuid": id, "state": state})
-}
-
-/// Returns what was written to the CLI.
-fn written(actions: &[Action]) -> Vec<Value> {
-    let lines = actions.iter().filter_map(|action| {
-        let Action::Write(bytes) = action else { return None };
-        let line = std::str::from_utf8(bytes).unwrap().strip_suffix('\n').expect("a whole line");
-        Some(serde_json::from_str(line).expect("one line of JSON"))
-    });
-    lines.collect()
 }
 
 /// Returns the ids of our requests of a kind.

@@ -5,19 +5,23 @@ mod command_line;
 mod errors;
 mod interrupting;
 mod properties;
+mod server;
 mod sessions;
 mod talk;
 mod transcripts;
 mod turns;
-mod world;
 
 use serde_json::{Value, json};
 
 use self::talk::Talk;
 use crate::{
-    agent::{Action, TurnEnd, TurnKey, testing::statuses},
+    agent::{
+        Action, TurnKey,
+        testing::{end_of_turn as end_of, failure_of_turn as failure_of, statuses, written},
+    },
     event::EventBody,
     memo::Memo,
+    protocol::testing::methods,
     request::{Open, Options, Permissions},
 };
 
@@ -34,21 +38,4 @@ fn asking() -> Options {
 
 fn resume() -> Open {
     Open::Resume(Box::new(Memo::of_id("codex", THREAD)))
-}
-
-/// The end of a turn.
-fn end_of(actions: &[Action], wanted: TurnKey) -> &TurnEnd {
-    let mut ends = actions.iter().filter_map(|action| {
-        let Action::EndTurn { turn, end } = action else { return None };
-        (*turn == wanted).then_some(end.as_ref())
-    });
-    let end = ends.next().expect("the turn ends");
-    assert!(ends.next().is_none(), "the turn ends once");
-    end
-}
-
-/// The kind and the words of a turn's failure.
-fn failure_of(actions: &[Action], turn: TurnKey) -> (&str, &str) {
-    let failure = end_of(actions, turn).failure.as_ref().expect("a failure");
-    (failure.kind.code(), &failure.message)
 }

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    agent::{Dialect, ONLY_SESSION, Order, SessionKey, TimerKey, TurnEnd, TurnKey, WarmLaunch},
+    agent::{
+        Dialect, ONLY_SESSION, Order, SessionKey, TimerKey, TurnEnd, TurnKey, WarmLaunch,
+        testing::{Talk, warm_launch_of, written},
+    },
     event::Status,
     permission::Ruling,
 };
@@ -29,36 +32,26 @@ impl Default for Started<'_> {
 
 impl Started<'_> {
     fn dialect(&self) -> Box<dyn Dialect> {
-        let launch = WarmLaunch {
-            options: &self.options,
-            open: &self.open,
-            new_id: "00000000-0000-0000-0000-000000000000",
-            version: self.version,
-            variables: &[],
-            run_dir: std::path::Path::new("/run"),
-        };
-        (SPEC.warm.unwrap().dialect)(&launch)
+        let launch = warm_launch_of(&self.options, &self.open);
+        (SPEC.warm.unwrap().dialect)(&WarmLaunch { version: self.version, ..launch })
     }
 }
 
-/// A process with somebody who answers for it.
-struct Process {
-    dialect: Box<dyn Dialect>,
+/// The CLI.
+struct Pi {
+    /// What its turns are asked for with.
     options: Options,
-    /// What was written to it: the commands that have not been answered.
-    commands: Vec<Value>,
-    /// Everything that came of everything.
-    actions: Vec<Action>,
+    /// The ids of the commands that it has answered.
+    answered: Vec<Value>,
 }
+
+/// A process with somebody who answers for it.
+type Process = Talk<Pi>;
 
 impl Process {
     fn new(started: &Started<'_>) -> Self {
-        Self {
-            dialect: started.dialect(),
-            options: started.options.clone(),
-            commands: Vec::new(),
-            actions: Vec::new(),
-        }
+        let played = Pi { options: started.options.clone(), answered: Vec::new() };
+        Self::with(started.dialect(), played)
     }
 
     /// A process that is up, in this session.
@@ -81,34 +74,17 @@ impl Process {
         let mut process = Self::open();
         process.prompt(0, "hi");
         process.reply("prompt", &Value::Null);
-        process.line(&json!({"type": "agent_start"}));
+        process.say(&json!({"type": "agent_start"}));
         process
     }
 
-    /// Takes an input and returns what came of it.
-    fn step(&mut self, input: Input<'_>) -> Vec<Action> {
-        self.step_at(0, input)
-    }
-
-    fn step_at(&mut self, second: i64, input: Input<'_>) -> Vec<Action> {
-        let mut out = Vec::new();
-        self.dialect.step(at_second(second), input, &mut out);
-        self.commands.extend(written(&out));
-        self.actions.extend(out.iter().cloned());
-        out
-    }
-
-    fn order(&mut self, order: Order<'_>) -> Vec<Action> {
-        self.step(Input::Order(order))
-    }
-
     fn order_open(&mut self, open: &Open) -> Vec<Action> {
-        let options = self.options.clone();
+        let options = self.played.options.clone();
         self.order(Order::Open { session: ONLY_SESSION, open, options: &options })
     }
 
     fn prompt(&mut self, turn: u32, prompt: &str) -> Vec<Action> {
-        let options = self.options.clone();
+        let options = self.played.options.clone();
         let turn = TurnKey(turn);
         self.order(Order::Prompt { session: ONLY_SESSION, turn, prompt, options: &options })
     }
@@ -117,22 +93,23 @@ impl Process {
         self.step(Input::Cancel { turn: TurnKey(turn) })
     }
 
-    fn line(&mut self, line: &Value) -> Vec<Action> {
-        self.step(stdout_line(line.to_string().as_bytes()))
-    }
-
     fn text_lines(&mut self, lines: &[&str]) -> Vec<Action> {
         lines.iter().flat_map(|line| self.step(stdout_line(line.as_bytes()))).collect()
     }
 
-    fn exit(&mut self, exit: &Exit) -> Vec<Action> {
-        self.step(Input::Exited(exit))
+    /// Returns the commands that are not answered.
+    fn open_commands(&self) -> Vec<Value> {
+        let is_open = |line: &Value| {
+            line["type"] != "extension_ui_response" && !self.played.answered.contains(&line["id"])
+        };
+        self.written().into_iter().filter(is_open).collect()
     }
 
-    /// Returns the id of the oldest command of a kind that is not answered.
+    /// Takes the oldest command of a kind that is not answered.
     fn take_command(&mut self, command: &str) -> Option<Value> {
-        let at = self.commands.iter().position(|known| known["type"] == command)?;
-        Some(self.commands.remove(at))
+        let taken = self.open_commands().into_iter().find(|known| known["type"] == command)?;
+        self.played.answered.push(taken["id"].clone());
+        Some(taken)
     }
 
     /// Answers the oldest command of a kind well.
@@ -151,18 +128,8 @@ impl Process {
         for (name, value) in more.as_object().unwrap() {
             line[name] = value.clone();
         }
-        self.line(&line)
+        self.say(&line)
     }
-}
-
-/// Returns the lines that were written.
-fn written(actions: &[Action]) -> Vec<Value> {
-    let lines = actions.iter().filter_map(|action| {
-        let Action::Write(bytes) = action else { return None };
-        let line = bytes.strip_suffix(b"\n").expect("a whole line");
-        Some(serde_json::from_slice(line).unwrap())
-    });
-    lines.collect()
 }
 
 /// Returns what the commands are that were written.

@@ -24,7 +24,7 @@ fn requests_are_passed_on_with_their_kind_and_what_they_are_about() {
         ("WebSearch", json!({"query": "q"}), PermissionKind::Network, "q"),
         ("mcp__db__drop", json!({}), PermissionKind::Other, "mcp__db__drop"),
     ] {
-        let out = talk.line(&asks(tool, tool, &input));
+        let out = talk.say(&asks(tool, tool, &input));
         let [permission] = asked(&out)[..] else { panic!("{out:?}") };
         assert_eq!((permission.kind, permission.title.as_str()), (kind, title), "{tool}");
         assert_eq!(permission.options, Permission::decisions());
@@ -42,7 +42,7 @@ fn a_denial_tells_the_model_why() {
     let mut talk = Talk::ready();
     talk.prompt(0, "hi");
     talk.begin();
-    talk.line(&asks("r", "Bash", &json!({"command": "rm -r /"})));
+    talk.say(&asks("r", "Bash", &json!({"command": "rm -r /"})));
     let out = talk.answer(0, "r", &Ruling::Deny { why: "never".into() });
     let response = &written(&out)[0]["response"]["response"];
     assert_eq!(*response, json!({"behavior": "deny", "message": "never"}));
@@ -56,11 +56,11 @@ fn several_questions_are_asked_one_by_one_and_answered_together() {
     let mut talk = Talk::ready();
     talk.prompt(0, "hi");
     talk.begin();
-    talk.line(&asks("r", "AskUserQuestion", &input));
+    talk.say(&asks("r", "AskUserQuestion", &input));
     talk.answer(0, "r", &allow(Some("yes")));
     talk.answer(0, "r.2", &allow(None));
     let out = talk.answer(0, "r.3", &allow(Some("because")));
-    let all = asked(&talk.said);
+    let all = asked(&talk.actions);
     let titles: Vec<_> = all.iter().map(|permission| permission.title.as_str()).collect();
     assert_eq!(titles, ["Sure?", "Really?", "Why?"]);
     assert!(all.iter().all(|permission| permission.kind == PermissionKind::Question));
@@ -75,8 +75,8 @@ fn a_request_that_the_cli_takes_back_needs_no_answer() {
     let mut talk = Talk::ready();
     talk.prompt(0, "hi");
     talk.begin();
-    talk.line(&asks("r", "Bash", &json!({})));
-    let out = talk.line(&json!({"type": "control_cancel_request", "request_id": "r"}));
+    talk.say(&asks("r", "Bash", &json!({})));
+    let out = talk.say(&json!({"type": "control_cancel_request", "request_id": "r"}));
     assert!(matches!(&out[..], [Action::Withdraw { request, .. }] if request == "r"));
     assert!(talk.answer(0, "r", &allow(None)).is_empty());
 }
@@ -84,16 +84,16 @@ fn a_request_that_the_cli_takes_back_needs_no_answer() {
 #[test]
 fn no_request_is_left_without_an_answer() {
     let mut talk = Talk::ready();
-    let out = talk.line(&asks("between turns", "Bash", &json!({})));
+    let out = talk.say(&asks("between turns", "Bash", &json!({})));
     assert_eq!(written(&out)[0]["response"]["response"]["behavior"], "deny");
     let other = json!({"type": "control_request", "request_id": "hook",
         "request": {"subtype": "hook_callback"}});
-    let out = talk.line(&other);
+    let out = talk.say(&other);
     assert_eq!(written(&out)[0]["response"]["subtype"], "error");
     assert_eq!(written(&out)[0]["response"]["request_id"], "hook");
     talk.prompt(0, "hi");
     talk.begin();
-    talk.line(&asks("left open", "Bash", &json!({})));
+    talk.say(&asks("left open", "Bash", &json!({})));
     let out = talk.finish("done");
     assert_eq!(written(&out)[0]["response"]["request_id"], "left open");
     assert_eq!(written(&out)[0]["response"]["response"]["behavior"], "deny");

@@ -18,16 +18,16 @@ fn cancel_is_the_interrupt_of_the_protocol_and_its_result_the_end() {
     let end = json!({"type": "result", "subtype": "error_during_execution", "is_error": true,
         "terminal_reason": "aborted_streaming", "num_turns": 1, "session_id": NEW_ID,
         "user_message_uuids": [talk.message_id()]});
-    assert_eq!(outcomes(&talk.line(&end)), [(0, "cancelled")]);
-    assert!(talk.line(&says("late")).is_empty(), "nothing of it is told any more");
+    assert_eq!(outcomes(&talk.say(&end)), [(0, "cancelled")]);
+    assert!(talk.say(&says("late")).is_empty(), "nothing of it is told any more");
     assert_eq!(written(&talk.prompt(1, "next"))[0]["type"], "user");
-    assert!(talk.line(&says("later")).is_empty(), "nor is it told to the next turn");
+    assert!(talk.say(&says("later")).is_empty(), "nor is it told to the next turn");
 }
 
 #[test]
 fn a_prompt_that_was_not_sent_is_cancelled_at_once() {
     let mut talk = Talk::ready();
-    talk.options.model = Some("opus".into());
+    talk.played.options.model = Some("opus".into());
     talk.prompt(0, "hi");
     assert_eq!(outcomes(&talk.cancel(0)), [(0, "cancelled")]);
     assert!(written(&talk.confirm("set_model")).is_empty(), "it is not sent afterwards");
@@ -39,7 +39,7 @@ fn a_prompt_that_the_cli_dropped_before_it_began_ends_without_a_result() {
     talk.prompt(0, "hi");
     let id = talk.message_id();
     talk.cancel(0);
-    assert_eq!(outcomes(&talk.line(&lifecycle(&id, "cancelled"))), [(0, "cancelled")]);
+    assert_eq!(outcomes(&talk.say(&lifecycle(&id, "cancelled"))), [(0, "cancelled")]);
     let answer = json!({"subtype": "success", "response": {"cancelled": [id]}});
     assert!(ends(&talk.respond("interrupt", &answer)).is_empty());
     talk.prompt(1, "hi");
@@ -89,7 +89,7 @@ fn a_process_that_does_not_answer_what_a_prompt_waits_for_is_stopped() {
 #[test]
 fn a_process_that_does_not_answer_to_a_model_is_stopped() {
     let mut talk = Talk::ready();
-    talk.options.model = Some("opus".into());
+    talk.played.options.model = Some("opus".into());
     let out = talk.prompt(0, "hi");
     let out = talk.step(Input::Timer(armed(&out)));
     assert!(has_stopped(&out));
@@ -114,7 +114,7 @@ fn a_prompt_that_waited_is_not_given_up_once_it_was_sent() {
 #[test]
 fn cancelling_an_unasked_turn_leaves_the_prompt_behind_it() {
     let mut talk = Talk::ready();
-    talk.line(&init(&[]));
+    talk.say(&init(&[]));
     talk.prompt(0, "hi");
     let out = talk.cancel(TurnKey::unasked(0).0);
     assert_eq!(written(&out)[0]["request"], json!({"subtype": "interrupt"}));
@@ -128,9 +128,9 @@ fn what_an_interrupted_turn_left_in_the_background_is_stopped() {
         let mut talk = Talk::ready();
         talk.prompt(0, "hi");
         talk.begin();
-        talk.line(&task("task_started", "a"));
-        talk.line(&task("task_started", "b"));
-        talk.line(&task("task_notification", "a"));
+        talk.say(&task("task_started", "a"));
+        talk.say(&task("task_started", "b"));
+        talk.say(&task("task_notification", "a"));
         if cancelled {
             talk.cancel(0);
         }
@@ -148,13 +148,13 @@ fn a_wait_that_the_provider_asks_for_ends_the_turn_and_keeps_the_process() {
     talk.begin();
     let retry = json!({"type": "system", "subtype": "api_retry", "retry_delay_ms": 60_000,
         "error_status": 429, "error": "rate_limit"});
-    let out = talk.line(&retry);
+    let out = talk.say(&retry);
     assert_eq!(request_ids(&out, "interrupt").len(), 1);
     assert!(!has_stopped(&out));
     let mut end = result(&[&talk.message_id()], "");
     end["terminal_reason"] = json!("aborted_streaming");
     end["is_error"] = json!(true);
-    let out = talk.line(&end);
+    let out = talk.say(&end);
     assert_eq!(outcomes(&out), [(0, "rate_limited")]);
     let failure = ends(&out)[0].1.failure.as_ref().unwrap();
     assert_eq!(failure.retry_after, Some(Duration::from_secs(60)));
@@ -168,7 +168,7 @@ fn a_process_that_does_not_end_a_turn_that_was_given_up_is_stopped() {
     talk.begin();
     let retry = json!({"type": "system", "subtype": "api_retry", "retry_delay_ms": 60_000,
         "error_status": 529, "error": "overloaded"});
-    let out = talk.line(&retry);
+    let out = talk.say(&retry);
     assert!(has_stopped(&talk.step(Input::Timer(armed(&out)))));
     assert_eq!(outcomes(&talk.exit(&exit(143, ""))), [(0, "overloaded")]);
 }
@@ -176,7 +176,7 @@ fn a_process_that_does_not_end_a_turn_that_was_given_up_is_stopped() {
 #[test]
 fn the_death_of_the_process_ends_every_turn_in_it() {
     let mut talk = Talk::ready();
-    talk.line(&init(&[]));
+    talk.say(&init(&[]));
     talk.prompt(0, "hi");
     let killed = Exit { code: None, signal: Some(libc::SIGKILL), stderr: String::new() };
     let out = talk.exit(&killed);

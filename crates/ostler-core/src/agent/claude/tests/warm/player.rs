@@ -52,7 +52,7 @@ impl Player {
             stderr: String::new(),
             notes: String::new(),
         };
-        let started = player.talk.said.clone();
+        let started = player.talk.actions.clone();
         player.note(&started);
         if !is_first {
             player.notes.push_str("(the client did not initialize; confirmed here)\n");
@@ -66,7 +66,7 @@ impl Player {
     }
 
     pub(super) fn actions(&self) -> &[Action] {
-        &self.talk.said
+        &self.talk.actions
     }
 
     pub(super) fn n_prompts(&self) -> u32 {
@@ -137,7 +137,7 @@ impl Player {
                 let next = self.entries.iter().find(is_prompt);
                 let next = next.expect("a prompt follows")["msg"].clone();
                 let model = msg["request"]["model"].as_str().unwrap();
-                self.talk.options.model = Some(model.to_owned());
+                self.talk.played.options.model = Some(model.to_owned());
                 self.waiting.push_back(next);
                 self.prompt_next();
                 self.match_request(msg, "set_model");
@@ -176,7 +176,7 @@ impl Player {
         let reply = &response["response"];
         let mut open = vec![id.to_owned()];
         while let Some(request) = open.pop() {
-            let asked = asked(&self.talk.said);
+            let asked = asked(&self.talk.actions);
             let asked = asked.iter().rfind(|asked| asked.request == request).unwrap();
             let text = reply.pointer("/updatedInput/answers").map(|answers| &answers[&asked.title]);
             let ruling = match reply["behavior"].as_str() {
@@ -227,25 +227,16 @@ impl Player {
 pub(super) fn transcript(actions: &[Action]) -> String {
     let mut text = String::new();
     for action in actions {
-        let turn = match action {
-            Action::Emit { turn, .. }
-            | Action::EndTurn { turn, .. }
-            | Action::Ask { turn, .. }
-            | Action::Withdraw { turn, .. } => Some(turn.0),
-            Action::Stop
-            | Action::Write(_)
-            | Action::Ready
-            | Action::OpenFailed { .. }
-            | Action::Unasked { .. }
-            | Action::Arm { .. }
-            | Action::Call { .. }
-            | Action::Listen(_)
-            | Action::Opened { .. } => None,
-        };
-        match turn {
-            Some(turn) if turn > u32::MAX / 2 => write!(text, "u{} ", u32::MAX - turn).unwrap(),
-            Some(turn) => write!(text, "{turn} ").unwrap(),
-            None => {}
+        if let Action::Emit { turn, .. }
+        | Action::EndTurn { turn, .. }
+        | Action::Ask { turn, .. }
+        | Action::Withdraw { turn, .. } = action
+        {
+            match turn.0 {
+                unasked if unasked > u32::MAX / 2 => write!(text, "u{} ", u32::MAX - unasked),
+                turn => write!(text, "{turn} "),
+            }
+            .unwrap();
         }
         text.push_str(&play::transcript(std::slice::from_ref(action)));
     }

@@ -1,6 +1,6 @@
 //! What the server asks, and what it is told.
 
-use super::{talk::written, *};
+use super::*;
 use crate::permission::{Permission, PermissionKind, Ruling};
 
 const FIRST: TurnKey = TurnKey(0);
@@ -202,9 +202,9 @@ fn a_request_that_the_server_resolves_itself_is_withdrawn() {
     let then = ask(&mut talk, json!(5), "item/commandExecution/requestApproval", params);
     let request = asked(&then).request.clone();
     let resolved = json!({ "threadId": THREAD, "requestId": 5 });
-    let then = talk.tell("serverRequest/resolved", resolved.clone());
+    let then = talk.notify("serverRequest/resolved", resolved.clone());
     assert!(matches!(&then[..], [Action::Withdraw { request: known, .. }] if *known == request));
-    assert!(talk.tell("serverRequest/resolved", resolved).is_empty());
+    assert!(talk.notify("serverRequest/resolved", resolved).is_empty());
     assert!(talk.decide(FIRST, &request, &allow()).is_empty());
 }
 
@@ -212,7 +212,7 @@ fn a_request_that_the_server_resolves_itself_is_withdrawn() {
 fn a_helper_of_the_agents_asks_in_the_agents_turn() {
     let mut talk = Talk::running(&asking(), FIRST);
     let child = json!({ "id": "child", "parentThreadId": THREAD });
-    talk.tell("thread/started", json!({ "thread": child }));
+    talk.notify("thread/started", json!({ "thread": child }));
     let params = json!({ "threadId": "child", "turnId": "its", "command": "ls" });
     let then = talk.say(&json!({
         "id": 0, "method": "item/commandExecution/requestApproval", "params": params
@@ -227,10 +227,10 @@ fn helpers_are_forgotten_when_they_or_their_turn_are_over() {
     let request = json!({ "id": 0, "method": method, "params": params });
     let started = json!({ "thread": { "id": "child", "parentThreadId": THREAD } });
     let mut talk = Talk::running(&asking(), FIRST);
-    talk.tell("thread/started", started.clone());
-    talk.tell("thread/closed", json!({ "threadId": "child" }));
+    talk.notify("thread/started", started.clone());
+    talk.notify("thread/closed", json!({ "threadId": "child" }));
     assert_eq!(written(&talk.say(&request))[0]["result"]["decision"], "decline");
-    talk.tell("thread/started", started);
+    talk.notify("thread/started", started);
     talk.over("completed", Value::Null);
     talk.prompt(TurnKey(1), "again", &asking());
     assert_eq!(written(&talk.say(&request))[0]["result"]["decision"], "decline");

@@ -1,16 +1,11 @@
 //! The command line, and what is told apart from it.
 
-use std::path::Path;
-
-use super::{
-    talk::{methods, written},
-    *,
-};
+use super::*;
 use crate::{
     agent::{
         CommandLine, Order, Stdin, WarmLaunch,
         codex::{SPEC, warm::WARM},
-        testing::argv,
+        testing::{argv, warm_launch_of},
     },
     request::{ProjectSettings, Thinking},
 };
@@ -18,15 +13,8 @@ use crate::{
 fn line(options: &Options, variables: &[(&str, &str)]) -> CommandLine {
     let variables: Vec<_> =
         variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    (WARM.launch)(&WarmLaunch {
-        options,
-        open: &Open::New,
-        new_id: "",
-        version: None,
-        variables: &variables,
-        run_dir: Path::new("/run"),
-    })
-    .unwrap()
+    let launch = WarmLaunch { variables: &variables, ..warm_launch_of(options, &Open::New) };
+    (WARM.launch)(&launch).unwrap()
 }
 
 #[test]
@@ -115,7 +103,7 @@ fn a_refused_key_fails_every_session_and_not_the_start() {
     let mut talk = Talk::with_variables(&[("CODEX_API_KEY", "sk")]);
     talk.order(Order::Start);
     talk.answer_ok("initialize", json!({}));
-    let then = talk.answer_error("account/login/start", "API key login is disabled");
+    let then = talk.refuse("account/login/start", "API key login is disabled");
     assert!(matches!(then[..], [Action::Ready]), "{then:?}");
     let (open, options) = (Open::New, options());
     let session = crate::agent::ONLY_SESSION;

@@ -1,6 +1,6 @@
 //! Errors: which end a turn, which do not, and of what kind they are.
 
-use super::{talk::methods, *};
+use super::*;
 
 const FIRST: TurnKey = TurnKey(0);
 const SECOND: TurnKey = TurnKey(1);
@@ -98,7 +98,7 @@ fn a_turn_that_does_not_even_end_then_leaves_its_thread_behind() {
     // It goes on with the old turn, so it does not close the thread.
     talk.answer_ok("thread/unsubscribe", json!({ "status": "unsubscribed" }));
     assert_eq!(methods(&talk.ring()), ["thread/resume"]);
-    let mut busy = super::talk::thread(THREAD);
+    let mut busy = server::thread(THREAD);
     busy["thread"]["status"] = json!({ "type": "active", "activeFlags": [] });
     let then = talk.answer_ok("thread/resume", busy);
     assert_eq!(methods(&then), ["thread/unsubscribe"], "the prompt would join the old turn");
@@ -114,7 +114,7 @@ fn a_turn_that_cannot_be_begun_fails_with_the_servers_words() {
     let mut talk = Talk::open(&options());
     talk.prompt(FIRST, "hi", &options());
     let words = "Input exceeds the maximum length of 1048576 characters.";
-    talk.answer_error("turn/start", words);
+    talk.refuse("turn/start", words);
     assert_eq!(failure_of(&talk.actions, FIRST), ("invalid_request", words));
     assert_eq!(methods(&talk.prompt(SECOND, "short", &options())), ["turn/start"]);
 }

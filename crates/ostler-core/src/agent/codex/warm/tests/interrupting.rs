@@ -1,6 +1,6 @@
 //! Cancelling, and what a turn leaves behind.
 
-use super::{talk::methods, *};
+use super::*;
 use crate::agent::{ONLY_SESSION, Order};
 
 const FIRST: TurnKey = TurnKey(0);
@@ -52,7 +52,7 @@ fn an_interruption_waits_until_the_turn_has_begun() {
     assert!(methods(&talk.cancel(FIRST)).is_empty());
     talk.answer_ok("turn/start", json!({ "turn": { "id": TURN } }));
     let started = json!({ "threadId": THREAD, "turn": { "id": TURN } });
-    let then = talk.tell("turn/started", started);
+    let then = talk.notify("turn/started", started);
     assert_eq!(methods(&then), ["turn/interrupt"]);
 }
 
@@ -74,7 +74,7 @@ fn a_prompt_that_was_never_sent_is_cancelled_at_once() {
     talk.prompt(FIRST, "hi", &options());
     let then = talk.cancel(FIRST);
     assert_eq!(failure_of(&then, FIRST).0, "cancelled");
-    let then = talk.answer_ok("thread/start", super::talk::thread(THREAD));
+    let then = talk.answer_ok("thread/start", server::thread(THREAD));
     assert!(methods(&then).is_empty());
 }
 
@@ -84,7 +84,7 @@ fn commands_that_a_finished_turn_left_running_are_ended() {
     talk.tell_turn("item/started", command("inProgress"));
     let then = talk.over("completed", Value::Null);
     assert_eq!(methods(&then), [CLEAN]);
-    talk.answer_error(CLEAN, "no such thread");
+    talk.refuse(CLEAN, "no such thread");
     let then = talk.ring();
     assert!(end_of(&then, FIRST).failure.is_none(), "its last words never came");
 }

@@ -1,9 +1,6 @@
 //! Sessions: opening, going on, changing, closing.
 
-use super::{
-    talk::{methods, thread},
-    *,
-};
+use super::{server::thread, *};
 use crate::{
     agent::{ONLY_SESSION, Order, SessionKey, testing::exit},
     memo::{self, Totals},
@@ -96,7 +93,7 @@ fn a_session_that_is_gone_or_busy_says_so() {
         let params = talk.last_request("thread/resume")["params"].clone();
         assert_eq!(params["threadId"], THREAD);
         assert_eq!(params["excludeTurns"], true);
-        let then = talk.answer_error("thread/resume", message);
+        let then = talk.refuse("thread/resume", message);
         assert_eq!(open_failed(&then), (kind, message));
         assert!(talk.exit(&exit(0, "")).is_empty(), "the driver has ended the turn");
     }
@@ -114,7 +111,7 @@ fn every_turn_says_what_the_agent_may_do_and_where() {
         talk.prompt(FIRST, "hi", &options);
         let params = talk.last_request("turn/start")["params"].clone();
         assert_eq!(params["approvalPolicy"], policy);
-        assert_eq!(params["sandboxPolicy"], super::talk::sandbox(sandbox), "whole");
+        assert_eq!(params["sandboxPolicy"], server::sandbox(sandbox), "whole");
         assert_eq!(params["cwd"], "/workspace/ws");
     }
 }
@@ -148,11 +145,11 @@ fn a_thread_that_is_being_closed_is_asked_for_again() {
     let mut talk = Talk::ready();
     talk.open_session(ONLY_SESSION, &resume(), &options());
     talk.prompt(FIRST, "hi", &options());
-    assert!(methods(&talk.answer_error("thread/resume", &words)).is_empty());
+    assert!(methods(&talk.refuse("thread/resume", &words)).is_empty());
     assert_eq!(methods(&talk.ring()), ["thread/resume"]);
-    talk.answer_error("thread/resume", &words);
+    talk.refuse("thread/resume", &words);
     let closed = json!({ "threadId": THREAD });
-    assert_eq!(methods(&talk.tell("thread/closed", closed)), ["thread/resume"]);
+    assert_eq!(methods(&talk.notify("thread/closed", closed)), ["thread/resume"]);
     assert!(talk.ring().is_empty(), "once is enough");
     let then = talk.answer_ok("thread/resume", thread(THREAD));
     assert_eq!(methods(&then), ["turn/start"]);
@@ -164,7 +161,7 @@ fn a_thread_that_never_closes_is_busy() {
     talk.open_session(ONLY_SESSION, &resume(), &options());
     let mut then = Vec::new();
     for _ in 0..=50 {
-        then = talk.answer_error("thread/resume", "thread x is closing; retry thread/resume");
+        then = talk.refuse("thread/resume", "thread x is closing; retry thread/resume");
         talk.ring();
     }
     assert_eq!(open_failed(&then).0, "session_busy");
@@ -174,7 +171,7 @@ fn a_thread_that_never_closes_is_busy() {
 fn a_server_that_nobody_can_use_is_ended() {
     let mut talk = Talk::new();
     talk.order(Order::Start);
-    talk.answer_error("initialize", "no");
+    talk.refuse("initialize", "no");
     let options = options();
     let open = Order::Open { session: ONLY_SESSION, open: &Open::New, options: &options };
     let then = talk.order(open);
@@ -195,7 +192,7 @@ fn closing_unloads_the_thread() {
     let mut talk = Talk::open(&options());
     let then = talk.order(Order::Close { session: ONLY_SESSION });
     assert_eq!(methods(&then), ["thread/unsubscribe"]);
-    assert!(talk.tell("thread/closed", json!({ "threadId": THREAD })).is_empty());
+    assert!(talk.notify("thread/closed", json!({ "threadId": THREAD })).is_empty());
 }
 
 #[test]
@@ -214,7 +211,7 @@ fn going_on_with_a_session_that_was_just_closed_is_not_confused_by_its_unloading
     talk.order(Order::Close { session: ONLY_SESSION });
     let again = SessionKey(1);
     talk.open_session(again, &resume(), &options());
-    assert!(talk.tell("thread/closed", json!({ "threadId": THREAD })).is_empty());
+    assert!(talk.notify("thread/closed", json!({ "threadId": THREAD })).is_empty());
     let then = talk.answer_ok("thread/resume", thread(THREAD));
     assert!(matches!(&then[..], [Action::Opened { session, .. }] if *session == again));
 }
@@ -240,7 +237,7 @@ fn another_directory_or_other_permissions_open_the_thread_anew_before_the_prompt
 #[test]
 fn a_thread_that_the_server_unloads_fails_its_turn_and_is_opened_anew() {
     let mut talk = Talk::running(&options(), FIRST);
-    let then = talk.tell("thread/closed", json!({ "threadId": THREAD }));
+    let then = talk.notify("thread/closed", json!({ "threadId": THREAD }));
     assert_eq!(failure_of(&then, FIRST).0, "crashed");
     let then = talk.prompt(SECOND, "again", &options());
     assert_eq!(methods(&then), ["thread/unsubscribe"]);
@@ -269,7 +266,7 @@ fn a_model_and_an_effort_hold_for_one_prompt_only() {
     talk.prompt(SECOND, "hi", &other);
     let second = json!({ "id": "t2", "status": "completed" });
     talk.answer_ok("turn/start", json!({ "turn": { "id": "t2" } }));
-    talk.tell("turn/completed", json!({ "threadId": THREAD, "turn": second }));
+    talk.notify("turn/completed", json!({ "threadId": THREAD, "turn": second }));
     assert_eq!(end_of(&talk.actions, SECOND).model.as_deref(), Some("gpt-6-astra"));
     talk.prompt(TurnKey(2), "hi", &options());
     let params = &talk.last_request("turn/start")["params"];
@@ -304,7 +301,7 @@ fn usage_is_what_this_turn_added_to_what_the_session_had() {
     let mut used = |turn: TurnKey, input: u64| {
         talk.prompt(turn, "hi", &options());
         talk.answer_ok("turn/start", json!({ "turn": { "id": TURN } }));
-        talk.tell("turn/started", json!({ "threadId": THREAD, "turn": { "id": TURN } }));
+        talk.notify("turn/started", json!({ "threadId": THREAD, "turn": { "id": TURN } }));
         let total = json!({ "inputTokens": input, "outputTokens": 50, "cachedInputTokens": 1500 });
         talk.tell_turn("thread/tokenUsage/updated", json!({ "tokenUsage": { "total": total } }));
         talk.over("completed", Value::Null);
@@ -325,9 +322,9 @@ fn what_a_session_had_may_be_told_after_the_turn_was_asked_for() {
         let total = json!({ "inputTokens": input, "outputTokens": 5 });
         json!({ "threadId": THREAD, "turnId": turn, "tokenUsage": { "total": total } })
     };
-    talk.tell("thread/tokenUsage/updated", told("an old one", 1000));
+    talk.notify("thread/tokenUsage/updated", told("an old one", 1000));
     talk.answer_ok("turn/start", json!({ "turn": { "id": TURN } }));
-    talk.tell("thread/tokenUsage/updated", told(TURN, 1200));
+    talk.notify("thread/tokenUsage/updated", told(TURN, 1200));
     talk.over("completed", Value::Null);
     assert_eq!(end_of(&talk.actions, FIRST).usage.input_tokens, Some(200));
 }

@@ -5,13 +5,11 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use super::{
-    talk::{Talk, as_asked, written},
-    *,
-};
+use super::{server::Codex, *};
 use crate::{
     agent::{Order, SessionKey, play},
     permission::{Answer, Decision},
+    protocol::testing::Side,
 };
 
 /// Who says a line of a transcript.
@@ -168,7 +166,7 @@ impl Player {
         if let Some(asked) = asked {
             let result = message["result"].as_object_mut().unwrap();
             result.remove("sandbox");
-            message["result"] = as_asked(message["result"].take(), &asked["params"]);
+            message["result"] = Codex::complete(message["result"].take(), &asked);
         }
     }
 

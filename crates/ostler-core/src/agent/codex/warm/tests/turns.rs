@@ -1,6 +1,6 @@
 //! What is told while a turn runs.
 
-use super::{talk::methods, *};
+use super::*;
 use crate::{
     agent::{
         ONLY_SESSION, Order,
@@ -20,7 +20,7 @@ fn message(id: &str, text: &str) -> Value {
 fn a_turn_that_begins_before_our_request_is_answered_is_ours() {
     let mut talk = Talk::open(&options());
     talk.prompt(FIRST, "hi", &options());
-    talk.tell("turn/started", json!({ "threadId": THREAD, "turn": { "id": TURN } }));
+    talk.notify("turn/started", json!({ "threadId": THREAD, "turn": { "id": TURN } }));
     talk.tell_turn("item/completed", message("m", "Hello"));
     talk.answer_ok("turn/start", json!({ "turn": { "id": TURN } }));
     talk.over("completed", Value::Null);
@@ -40,11 +40,11 @@ fn late_lines_of_a_turn_that_is_over_do_not_reach_the_next() {
     assert!(talk.tell_turn("item/completed", message("m", "late")).is_empty());
     assert!(talk.over("completed", Value::Null).is_empty());
     let other = "01a1e08f-ebac-7702-91cd-09bc4f42f90a";
-    talk.tell("turn/started", json!({ "threadId": THREAD, "turn": { "id": other } }));
+    talk.notify("turn/started", json!({ "threadId": THREAD, "turn": { "id": other } }));
     assert!(talk.tell_turn("item/completed", message("m", "later")).is_empty());
     assert!(talk.over("completed", Value::Null).is_empty());
     let turn = json!({ "id": other, "status": "completed" });
-    let then = talk.tell("turn/completed", json!({ "threadId": THREAD, "turn": turn }));
+    let then = talk.notify("turn/completed", json!({ "threadId": THREAD, "turn": turn }));
     assert_eq!(end_of(&then, SECOND).text.as_deref(), Some(""));
 }
 
@@ -53,7 +53,7 @@ fn the_answer_of_a_turn_whose_messages_were_missed_is_in_its_last_word() {
     let mut talk = Talk::running(&options(), FIRST);
     let items = json!([{ "type": "agentMessage", "id": "m", "text": "Hello" }]);
     let turn = json!({ "id": TURN, "status": "completed", "items": items });
-    talk.tell("turn/completed", json!({ "threadId": THREAD, "turn": turn }));
+    talk.notify("turn/completed", json!({ "threadId": THREAD, "turn": turn }));
     assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello"));
 }
 
@@ -63,10 +63,10 @@ fn steering_waits_for_the_turn_and_is_told_when_it_was_taken() {
     talk.open_session(ONLY_SESSION, &Open::New, &options());
     talk.prompt(FIRST, "hi", &options());
     assert!(talk.order(Order::Steer { turn: FIRST, text: "early" }).is_empty());
-    talk.answer_ok("thread/start", super::talk::thread(THREAD));
+    talk.answer_ok("thread/start", server::thread(THREAD));
     talk.answer_ok("turn/start", json!({ "turn": { "id": TURN } }));
     assert!(talk.order(Order::Steer { turn: FIRST, text: "soon" }).is_empty());
-    let then = talk.tell("turn/started", json!({ "threadId": THREAD, "turn": { "id": TURN } }));
+    let then = talk.notify("turn/started", json!({ "threadId": THREAD, "turn": { "id": TURN } }));
     assert_eq!(methods(&then), ["turn/steer", "turn/steer"]);
     let params = talk.last_request("turn/steer")["params"].clone();
     assert_eq!((&params["threadId"], &params["expectedTurnId"]), (&THREAD.into(), &TURN.into()));
@@ -79,7 +79,7 @@ fn steering_waits_for_the_turn_and_is_told_when_it_was_taken() {
 fn a_text_that_could_not_be_taken_into_account_is_a_warning() {
     let mut talk = Talk::running(&options(), FIRST);
     talk.order(Order::Steer { turn: FIRST, text: "more" });
-    let then = talk.answer_error("turn/steer", "no active turn to steer");
+    let then = talk.refuse("turn/steer", "no active turn to steer");
     assert_eq!(statuses(&then, "warning").len(), 1);
     assert!(talk.order(Order::Steer { turn: SECOND, text: "lost" }).is_empty());
 }
@@ -99,7 +99,7 @@ fn what_steering_or_a_retry_dropped_is_taken_back() {
 #[test]
 fn a_turn_that_nobody_asked_for_has_a_name_of_its_own() {
     let mut talk = Talk::open(&options());
-    let then = talk.tell("turn/started", json!({ "threadId": THREAD, "turn": { "id": TURN } }));
+    let then = talk.notify("turn/started", json!({ "threadId": THREAD, "turn": { "id": TURN } }));
     let [Action::Unasked { session: ONLY_SESSION, turn }] = then[..] else { panic!("{then:?}") };
     assert!(talk.prompt(FIRST, "hi", &options()).is_empty(), "it would be folded in");
     let then = talk.over("completed", Value::Null);
@@ -113,14 +113,14 @@ fn two_sessions_of_one_process_do_not_hear_each_other() {
     let other = "01a1e090-2a58-7fa3-bdd3-966bc46d06fc";
     let session = crate::agent::SessionKey(1);
     talk.open_session(session, &Open::New, &options());
-    talk.answer_ok("thread/start", super::talk::thread(other));
+    talk.answer_ok("thread/start", server::thread(other));
     let options = options();
     talk.order(Order::Prompt { session, turn: SECOND, prompt: "hi", options: &options });
     talk.answer_ok("turn/start", json!({ "turn": { "id": "t2" } }));
     let mut said = message("m", "for the second");
     said["threadId"] = other.into();
     said["turnId"] = "t2".into();
-    let then = talk.tell("item/completed", said);
+    let then = talk.notify("item/completed", said);
     assert!(matches!(&then[..], [Action::Emit { turn: SECOND, .. }]), "{then:?}");
     // Which of the two would a line that names none belong to?
     assert!(talk.stderr("ERROR somewhere").is_empty());
@@ -192,12 +192,12 @@ fn what_is_not_known_is_passed_on_and_what_says_nothing_is_not() {
 fn warnings_come_with_the_turn_and_without_a_turn_to_nobody() {
     let mut talk = Talk::open(&options());
     let said = json!({ "threadId": THREAD, "message": "Falling back to HTTPS" });
-    assert!(talk.tell("warning", said.clone()).is_empty());
+    assert!(talk.notify("warning", said.clone()).is_empty());
     talk.prompt(FIRST, "hi", &options());
     let broken = json!({ "threadId": THREAD, "name": "db", "status": "failed", "error": "exit 1" });
-    talk.tell("warning", said.clone());
-    talk.tell("warning", said);
-    talk.tell("mcpServer/startupStatus/updated", broken);
+    talk.notify("warning", said.clone());
+    talk.notify("warning", said);
+    talk.notify("mcpServer/startupStatus/updated", broken);
     assert_eq!(
         statuses(&talk.actions, "warning"),
         ["Falling back to HTTPS", "the tool server db did not start: exit 1"]

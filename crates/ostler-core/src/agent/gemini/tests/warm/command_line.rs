@@ -3,20 +3,17 @@
 use std::ffi::OsString;
 
 use super::*;
-use crate::{agent::WarmLaunch, request::ProjectSettings};
+use crate::{
+    agent::{WarmLaunch, testing::warm_launch_of},
+    request::ProjectSettings,
+};
 
 fn line_of(options: &Options, variables: &[(&str, &str)]) -> CommandLine {
     let variables: Vec<(OsString, OsString)> =
         variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    let launch = WarmLaunch {
-        options,
-        open: &Open::New,
-        new_id: "",
-        version: None,
-        variables: &variables,
-        run_dir: Path::new(RUN_DIR),
-    };
-    (WARM.launch)(&launch).unwrap()
+    let run_dir = Path::new(RUN_DIR);
+    let launch = warm_launch_of(options, &Open::New);
+    (WARM.launch)(&WarmLaunch { variables: &variables, run_dir, ..launch }).unwrap()
 }
 
 fn rules(line: &CommandLine) -> &str {

@@ -5,10 +5,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use super::{
-    talk::{Talk, written},
-    *,
-};
+use super::*;
 use crate::{
     agent::{Order, SessionKey},
     permission::{Answer, Decision},
@@ -89,7 +86,7 @@ impl Player {
             }
             Some("session/cancel") => {
                 for turn in self.turns.get(&named).cloned().unwrap_or_default() {
-                    self.talk.step(Input::Cancel { turn });
+                    self.talk.cancel(turn);
                 }
             }
             // What only the recording client asked.
@@ -105,8 +102,7 @@ impl Player {
             outcome["optionId"].as_str().is_some_and(|option| option.starts_with("proceed"));
         let decision = if is_allowed { Decision::Allow } else { Decision::Deny };
         let turn = TurnKey(self.n_turns - 1);
-        let (request, ruling) = (message["id"].to_string(), Answer::new(decision).ruling());
-        self.talk.order(Order::Answer { turn, request: &request, ruling: &ruling });
+        self.talk.decide(turn, &message["id"].to_string(), &Answer::new(decision).ruling());
     }
 
     /// Finds our numbers for what the recording client had asked.
@@ -157,7 +153,7 @@ fn every_transcript_reads_as_its_snapshot_and_ends_every_turn_once() {
                 match entry["dir"].as_str().unwrap() {
                     "client->agent" => player.client(message),
                     "agent->client" if message["eof"] == true => {
-                        player.talk.step(Input::Exited(&exit(0, "")));
+                        player.talk.exit(&exit(0, ""));
                     }
                     "agent->client" => player.agent(message),
                     other => panic!("who is {other}?"),

@@ -1,12 +1,10 @@
 //! The known traps, one test each.
 
-use super::{
-    talk::{Talk, methods, written},
-    *,
-};
+use super::*;
 use crate::{
     agent::{ONLY_SESSION, Order, SessionKey},
     permission::{PermissionKind, Ruling},
+    protocol::testing::methods,
     request::PromptCommands,
 };
 
@@ -25,14 +23,14 @@ fn commands() -> Value {
 #[test]
 fn a_session_is_not_loaded_by_the_id_that_names_its_file() {
     let talk = Talk::loaded(&options());
-    assert_eq!(talk.wire_id, format!(" {SESSION}"));
+    assert_eq!(talk.played.session, format!(" {SESSION}"));
     assert_eq!(sessions(&talk.actions), [SESSION], "the caller knows nothing of that");
 }
 
 #[test]
 fn history_that_comes_after_the_reply_is_not_an_answer() {
     let mut talk = Talk::loaded(&options());
-    assert_eq!(methods(&talk.prompt("two", &options())), Vec::<String>::new());
+    assert_eq!(methods(&talk.prompt(TURN, "two", &options())), Vec::<String>::new());
     talk.text("said long ago");
     assert_eq!(methods(&talk.tell(commands())), ["session/prompt"]);
     talk.text("new");
@@ -44,7 +42,7 @@ fn history_that_comes_after_the_reply_is_not_an_answer() {
 #[test]
 fn a_prompt_does_not_wait_for_ever_for_the_end_of_the_history() {
     let mut talk = Talk::loaded(&options());
-    talk.prompt("two", &options());
+    talk.prompt(TURN, "two", &options());
     assert_eq!(methods(&talk.ring()), ["session/prompt"]);
     assert!(talk.tell(commands()).is_empty(), "it is sent once");
 }
@@ -84,7 +82,7 @@ fn the_code_of_an_error_is_the_providers_status() {
     for (code, message, kind) in cases {
         let mut talk = Talk::running(&options());
         talk.answer_error("session/prompt", json!({ "code": code, "message": message }));
-        assert_eq!(failure_of_turn(&talk.actions).0, kind, "{code} {message}");
+        assert_eq!(failure(&talk.actions).0, kind, "{code} {message}");
     }
 }
 
@@ -123,7 +121,7 @@ fn the_name_of_a_tool_stands_in_its_id_and_the_answer_after_it() {
 #[test]
 fn a_call_that_is_asked_for_is_told_before_the_question_and_ends_when_denied() {
     let mut talk = Talk::running(&asking());
-    let asked = talk.asks(0, "touch a\nls");
+    let asked = talk.asks_to_run(0, "touch a\nls");
     let [
         Action::Emit { event: EventBody::ToolUse { title, .. }, .. },
         Action::Ask { permission, .. },
@@ -138,7 +136,7 @@ fn a_call_that_is_asked_for_is_told_before_the_question_and_ends_when_denied() {
         ("run_shell_command", "touch a\nls")
     );
     assert_eq!(permission.input, Some(json!({ "command": "touch a\nls" })));
-    let denied = talk.decide("0", &deny());
+    let denied = talk.decide(TURN, "0", &deny());
     assert_eq!(written(&denied)[0]["result"]["outcome"]["optionId"], "cancel");
     let [_, Action::Emit { event: EventBody::ToolResult(result), .. }] = denied.as_slice() else {
         panic!("{denied:?}")
@@ -149,10 +147,10 @@ fn a_call_that_is_asked_for_is_told_before_the_question_and_ends_when_denied() {
 #[test]
 fn the_agent_is_told_once_and_never_always() {
     let mut talk = Talk::running(&asking());
-    talk.asks(0, "touch a");
-    let allowed = talk.decide("0", &allow());
+    talk.asks_to_run(0, "touch a");
+    let allowed = talk.decide(TURN, "0", &allow());
     assert_eq!(written(&allowed)[0]["result"]["outcome"]["optionId"], "proceed_once");
-    assert!(talk.decide("0", &allow()).is_empty(), "once");
+    assert!(talk.decide(TURN, "0", &allow()).is_empty(), "once");
 }
 
 #[test]
@@ -161,7 +159,7 @@ fn what_is_asked_all_the_same_is_decided_by_the_permissions() {
         [(Permissions::Bypass, "proceed_once"), (Permissions::ReadOnly, "cancel")]
     {
         let mut talk = Talk::running(&Options { permissions, ..options() });
-        let actions = talk.asks(0, "touch a");
+        let actions = talk.asks_to_run(0, "touch a");
         assert_eq!(written(&actions)[0]["result"]["outcome"]["optionId"], option);
         assert!(!actions.iter().any(|action| matches!(action, Action::Ask { .. })));
     }
@@ -170,14 +168,14 @@ fn what_is_asked_all_the_same_is_decided_by_the_permissions() {
 #[test]
 fn cancelling_answers_what_is_asked_first() {
     let mut talk = Talk::running(&asking());
-    talk.asks(0, "touch a");
-    let written = written(&talk.cancel());
+    talk.asks_to_run(0, "touch a");
+    let written = written(&talk.cancel(TURN));
     assert_eq!(written[0]["result"]["outcome"]["outcome"], "cancelled");
     assert_eq!(written[1]["method"], "session/cancel");
-    let late = talk.asks(1, "touch b");
-    assert_eq!(talk::written(&late)[0]["result"]["outcome"]["outcome"], "cancelled");
+    let late = talk.asks_to_run(1, "touch b");
+    assert_eq!(testing::written(&late)[0]["result"]["outcome"]["outcome"], "cancelled");
     talk.over("cancelled");
-    assert_eq!(failure_of_turn(&talk.actions).0, "cancelled");
+    assert_eq!(failure(&talk.actions).0, "cancelled");
 }
 
 #[test]
@@ -186,10 +184,10 @@ fn a_second_prompt_waits_for_the_reply_to_the_first() {
     talk.stderr("Attempt 2 failed with status 500. Retrying with backoff... Error: no");
     assert_eq!(methods(&talk.actions).last().unwrap(), "session/cancel");
     talk.ring();
-    assert_eq!(failure_of_turn(&talk.actions).0, "unavailable");
-    let (session, turn, options) = (ONLY_SESSION, TurnKey(8), options());
-    let next = Order::Prompt { session, turn, prompt: "again", options: &options };
-    assert!(talk.order(next).is_empty(), "it would end the first, which has not ended");
+    assert_eq!(failure(&talk.actions).0, "unavailable");
+    let turn = TurnKey(8);
+    let next = talk.prompt(turn, "again", &options());
+    assert!(next.is_empty(), "it would end the first, which has not ended");
     talk.text("late");
     assert_eq!(methods(&talk.over("cancelled")), ["session/prompt"]);
     assert_eq!(shown(&talk.actions), "");
@@ -201,12 +199,10 @@ fn a_second_prompt_waits_for_the_reply_to_the_first() {
 fn the_model_is_chosen_before_the_prompt_and_only_when_it_changes() {
     let mut talk = Talk::open(&options());
     let pro = Options { model: Some("pro".to_owned()), ..options() };
-    assert_eq!(methods(&talk.prompt("one", &pro)), ["session/set_model"]);
+    assert_eq!(methods(&talk.prompt(TURN, "one", &pro)), ["session/set_model"]);
     assert_eq!(methods(&talk.answer_ok("session/set_model", json!({}))), ["session/prompt"]);
     talk.over("end_turn");
-    let (session, turn) = (ONLY_SESSION, TurnKey(8));
-    let again = Order::Prompt { session, turn, prompt: "two", options: &pro };
-    assert_eq!(methods(&talk.order(again)), ["session/prompt"]);
+    assert_eq!(methods(&talk.prompt(TurnKey(8), "two", &pro)), ["session/prompt"]);
 }
 
 #[test]
@@ -215,14 +211,14 @@ fn the_system_prompt_goes_before_the_first_prompt_that_is_answered() {
     let sent =
         |talk: &Talk| talk.last_request("session/prompt")["params"]["prompt"][0]["text"].clone();
     let mut talk = Talk::open(&system);
-    talk.prompt("one", &system);
+    talk.prompt(TURN, "one", &system);
     assert_eq!(sent(&talk), "Be brief.\n\none");
     talk.answer_error("session/prompt", json!({ "code": 401, "message": "no" }));
-    talk.prompt("two", &system);
+    talk.prompt(TURN, "two", &system);
     assert_eq!(sent(&talk), "Be brief.\n\ntwo");
     talk.text("Yes.");
     talk.over("end_turn");
-    talk.prompt("three", &system);
+    talk.prompt(TURN, "three", &system);
     assert_eq!(sent(&talk), "three");
 }
 
@@ -230,7 +226,7 @@ fn the_system_prompt_goes_before_the_first_prompt_that_is_answered() {
 fn nothing_in_a_prompt_is_a_command_unless_that_is_wanted() {
     let sent = |options: &Options, prompt: &str| {
         let mut talk = Talk::open(options);
-        talk.prompt(prompt, options);
+        talk.prompt(TURN, prompt, options);
         let text = talk.last_request("session/prompt")["params"]["prompt"][0]["text"].take();
         text.as_str().unwrap().to_owned()
     };
@@ -248,9 +244,7 @@ fn nothing_in_a_prompt_is_a_command_unless_that_is_wanted() {
 fn requests_that_nobody_here_can_answer_get_an_error_at_once() {
     let mut talk = Talk::running(&options());
     let params = json!({ "sessionId": SESSION, "path": "/etc/hostname" });
-    let asks =
-        json!({ "jsonrpc": "2.0", "id": 0, "method": "fs/read_text_file", "params": params });
-    let actions = talk.say(&asks);
+    let actions = talk.request(json!(0), "fs/read_text_file", params);
     let reply = written(&actions).remove(0);
     assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(0), &json!(-32601)));
     assert_eq!(statuses(&actions, "warning").len(), 1);
@@ -264,7 +258,7 @@ fn two_sessions_do_not_hear_each_other() {
     talk.answer_ok("session/new", json!({ "sessionId": "other" }));
     talk.order(Order::Prompt { session, turn, prompt: "hi", options: &options });
     talk.text("mine");
-    talk.wire_id = "other".to_owned();
+    talk.played.session = "other".to_owned();
     talk.text("theirs");
     talk.over("end_turn");
     assert_eq!(end_of_turn(&talk.actions, turn).text.as_deref(), Some("theirs"));
@@ -292,7 +286,7 @@ fn a_cli_that_ends_before_it_begins_says_why() {
     let mut talk = Talk::new();
     talk.order(Order::Start);
     talk.stderr("Unknown argument: nonsense");
-    let actions = talk.step(Input::Exited(&exit(1, "Unknown argument: nonsense\n")));
+    let actions = talk.exit(&exit(1, "Unknown argument: nonsense\n"));
     let [Action::OpenFailed { failure, .. }] = actions.as_slice() else { panic!("{actions:?}") };
     assert_eq!(failure.kind.code(), "invalid_request");
 }
@@ -301,8 +295,8 @@ fn a_cli_that_ends_before_it_begins_says_why() {
 fn a_cli_that_dies_ends_every_turn_as_crashed() {
     let mut talk = Talk::running(&options());
     talk.text("half");
-    talk.step(Input::Exited(&Exit { code: None, signal: Some(9), stderr: String::new() }));
-    assert_eq!(failure_of_turn(&talk.actions).0, "crashed");
+    talk.exit(&Exit { code: None, signal: Some(9), stderr: String::new() });
+    assert_eq!(failure(&talk.actions).0, "crashed");
     assert_eq!(end_of_turn(&talk.actions, TURN).text.as_deref(), Some("half"));
 }
 

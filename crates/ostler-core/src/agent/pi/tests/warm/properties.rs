@@ -1,10 +1,9 @@
 //! What holds for every conversation, whatever either side says.
 
-use std::collections::BTreeSet;
-
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
+use crate::agent::testing::Ledger;
 
 const CASES: u32 = 512;
 
@@ -88,71 +87,38 @@ fn any_happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// What the driver knows.
+/// The driver, which knows what runs and who is asked.
 #[derive(Default)]
 struct Driver {
-    is_ready: bool,
-    is_open: bool,
-    n_turns: u32,
-    running: BTreeSet<u32>,
-    ended: Vec<u32>,
-    asked: BTreeSet<String>,
-    /// The dialogs that the process waits for.
-    owed: BTreeSet<String>,
+    ledger: Ledger,
+    /// Whether the session was opened, which is done once.
+    has_opened: bool,
     /// Whether the process was told to end what runs.
     is_ending: bool,
-    timers: Vec<TimerKey>,
 }
 
 impl Driver {
     fn saw(&mut self, actions: &[Action]) {
+        self.ledger.take(actions);
         for action in actions {
-            match action {
-                Action::Ready => self.is_ready = true,
-                Action::OpenFailed { .. } => {
-                    self.is_open = false;
-                    self.ended.extend(std::mem::take(&mut self.running));
-                }
-                Action::Unasked { turn, .. } => {
-                    assert!(self.running.insert(turn.0), "a turn of its own");
-                }
-                Action::EndTurn { turn, .. } => {
-                    assert!(self.running.remove(&turn.0), "{turn:?} ends once");
-                    self.ended.push(turn.0);
-                    self.is_ending = false;
-                }
-                Action::Emit { turn, .. } => {
-                    assert!(self.running.contains(&turn.0), "{action:?} of a turn that runs");
-                }
-                Action::Ask { turn, permission } => {
-                    assert!(self.running.contains(&turn.0));
-                    assert!(self.asked.insert(permission.request.clone()), "asked once");
-                }
-                Action::Withdraw { request, .. } => {
-                    assert!(self.asked.remove(request));
-                    self.owed.remove(request);
-                }
-                Action::Write(_) => {
-                    for line in written(std::slice::from_ref(action)) {
-                        if line["type"] == "extension_ui_response" {
-                            let id = line["id"].as_str().unwrap();
-                            self.asked.remove(id);
-                            assert!(self.owed.remove(id), "{id} is answered once");
-                        }
-                        self.is_ending |= line["type"] == "abort";
+            self.is_ending &= !matches!(action, Action::EndTurn { .. });
+            for line in written(std::slice::from_ref(action)) {
+                match line["type"].as_str().unwrap() {
+                    "extension_ui_response" => self.ledger.pay(line["id"].as_str().unwrap()),
+                    "abort" => {
+                        self.is_ending = true;
+                        self.ledger.stop(ONLY_SESSION);
                     }
+                    _ => {}
                 }
-                Action::Arm { timer, .. } => self.timers.push(*timer),
-                Action::Call { .. } | Action::Listen(_) => unreachable!("Pi is no server"),
-                Action::Opened { .. } | Action::Stop => {}
             }
         }
         // One may run that nobody asked for while a prompt waits.
-        assert!(self.running.len() <= 2, "one at a time");
-        let must_be_quiet = self.is_ending || self.running.is_empty();
-        assert!(!must_be_quiet || self.asked.is_empty(), "nobody is asked after a turn");
-        assert!(!must_be_quiet || self.owed.is_empty(), "all is answered after a turn");
-        assert_eq!(self.owed, self.asked, "what nobody is asked is answered at once");
+        let running = self.ledger.running();
+        assert!(running.len() <= 2, "one at a time");
+        let must_be_quiet = self.is_ending || running.is_empty();
+        assert!(!must_be_quiet || self.ledger.asked().is_empty(), "nobody is asked after a turn");
+        self.ledger.check();
     }
 }
 
@@ -179,38 +145,43 @@ proptest! {
         let mut driver = Driver::default();
         driver.saw(&process.order(Order::Start));
         for (second, happening) in (0..).zip(happenings) {
-            let turn = TurnKey(driver.running.first().copied().unwrap_or(u32::MAX / 2));
+            let running = driver.ledger.running();
+            let turn = running.first().copied().unwrap_or(TurnKey(u32::MAX / 2));
             let actions = match happening {
                 Happening::Line(bytes, from, cut) => {
-                    process.step_at(second, Input::Line { from, bytes: &bytes, cut })
+                    process.step_at_second(second, Input::Line { from, bytes: &bytes, cut })
                 }
                 Happening::Reply(is_good, data) => {
-                    let Some(asked) = process.commands.first().cloned() else { continue };
+                    let commands = process.open_commands();
+                    let Some(asked) = commands.first() else { continue };
                     let command = asked["type"].as_str().unwrap().to_owned();
-                    if command == "extension_ui_response" {
-                        process.commands.remove(0);
-                        continue;
-                    }
                     if is_good {
                         process.reply(&command, &data)
                     } else {
                         process.refuse(&command, "no")
                     }
                 }
-                Happening::Prompt if driver.is_open && driver.running.is_empty() => {
-                    let key = driver.n_turns;
-                    driver.n_turns += 1;
-                    driver.running.insert(key);
-                    process.prompt(key, "hi")
+                Happening::Prompt if !driver.ledger.sessions(false).is_empty() => {
+                    process.prompt(driver.ledger.begin(ONLY_SESSION).0, "hi")
                 }
-                Happening::Prompt if driver.is_ready && !driver.is_open && driver.n_turns == 0 => {
-                    driver.is_open = true;
+                Happening::Prompt if driver.ledger.is_ready() && !driver.has_opened => {
+                    driver.has_opened = true;
+                    driver.ledger.open();
                     process.order_open(&open)
                 }
-                Happening::Cancel => process.step(Input::Cancel { turn }),
+                Happening::Cancel => {
+                    for request in driver.ledger.asked_in(turn) {
+                        driver.ledger.decide(&request);
+                        let ruling = Ruling::Deny { why: "no".to_owned() };
+                        let order = Order::Answer { turn, request: &request, ruling: &ruling };
+                        driver.saw(&process.order(order));
+                    }
+                    process.step(Input::Cancel { turn })
+                }
                 Happening::Steer => process.order(Order::Steer { turn, text: "left" }),
                 Happening::Answer(is_allowed) => {
-                    let Some(request) = driver.asked.first().cloned() else { continue };
+                    let Some(request) = driver.ledger.asked().first().cloned() else { continue };
+                    let turn = driver.ledger.decide(&request);
                     let ruling = if is_allowed {
                         Ruling::Allow { text: None }
                     } else {
@@ -219,19 +190,20 @@ proptest! {
                     let request = request.as_str();
                     process.order(Order::Answer { turn, request, ruling: &ruling })
                 }
-                Happening::Ring => match driver.timers.pop() {
-                    Some(timer) => process.step(Input::Timer(timer)),
-                    None => continue,
-                },
+                Happening::Ring => {
+                    let timer = driver.ledger.take_timer(usize::try_from(second).unwrap());
+                    let Some(timer) = timer else { continue };
+                    process.step(Input::Timer(timer))
+                }
                 Happening::Dialog(method, id) => {
                     let line = json!({
                         "type": "extension_ui_request", "id": format!("{method}{id}"), "method": method,
                         "title": "?", "options": ["Yes", "No"], "timeout": u64::from(id) * 1000,
                     });
                     if !UNANSWERED.contains(&method) {
-                        driver.owed.insert(format!("{method}{id}"));
+                        driver.ledger.owe(format!("{method}{id}"));
                     }
-                    process.line(&line)
+                    process.say(&line)
                 }
                 Happening::Prompt => continue,
             };
@@ -239,9 +211,6 @@ proptest! {
         }
         let gone = Exit { code, signal: code.is_none().then_some(9), stderr: String::new() };
         driver.saw(&process.exit(&gone));
-        prop_assert!(driver.running.is_empty(), "every turn has ended");
-        for turn in 0..driver.n_turns {
-            prop_assert_eq!(driver.ended.iter().filter(|ended| **ended == turn).count(), 1);
-        }
+        driver.ledger.check_all_ended();
     }
 }

@@ -129,7 +129,7 @@ impl Player<'_> {
                 line["id"] = asked["id"].clone();
             }
         }
-        let actions = self.process.line(&line);
+        let actions = self.process.say(&line);
         self.note("", &actions);
         if actions.iter().any(|action| matches!(action, Action::Ready)) {
             self.open(&Open::New);

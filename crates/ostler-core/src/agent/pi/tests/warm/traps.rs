@@ -348,7 +348,7 @@ fn a_choice_of_an_extension_is_a_question_with_its_choices() {
     ];
     for (ruling, expected) in cases {
         let mut process = Process::working();
-        let actions = process.line(&select);
+        let actions = process.say(&select);
         let [Action::Ask { permission, .. }] = actions.as_slice() else { panic!("{actions:?}") };
         assert_eq!((permission.title.as_str(), permission.request.as_str()), ("Allow?", "d1"));
         assert_eq!(permission.options, ["Yes", "No"]);
@@ -367,13 +367,13 @@ fn a_choice_of_an_extension_is_a_question_with_its_choices() {
 #[test]
 fn a_yes_or_no_of_an_extension_is_a_decision_and_a_text_is_a_question() {
     let mut process = Process::working();
-    let actions = process.line(&dialog("confirm", &json!({"title": "Clear", "message": "all?"})));
+    let actions = process.say(&dialog("confirm", &json!({"title": "Clear", "message": "all?"})));
     let [Action::Ask { permission, .. }] = actions.as_slice() else { panic!("{actions:?}") };
     assert_eq!((permission.title.as_str(), permission.options.len()), ("Clear: all?", 3));
     let allow = Ruling::Allow { text: None };
     let order = Order::Answer { turn: TurnKey(0), request: "d1", ruling: &allow };
     assert_eq!(written(&process.order(order))[0]["confirmed"], true);
-    process.line(&dialog("input", &json!({"title": "Name?"})));
+    process.say(&dialog("input", &json!({"title": "Name?"})));
     let text = Ruling::Allow { text: Some("Ada".into()) };
     let order = Order::Answer { turn: TurnKey(0), request: "d1", ruling: &text };
     assert_eq!(written(&process.order(order))[0]["value"], "Ada");
@@ -388,7 +388,7 @@ fn to_allow_a_question_without_a_text_is_no_answer_to_it() {
         ("confirm", json!({"confirmed": true})),
     ] {
         let mut process = Process::working();
-        process.line(&dialog(method, &json!({"title": "?", "options": ["Allow", "Yes", "OK"]})));
+        process.say(&dialog(method, &json!({"title": "?", "options": ["Allow", "Yes", "OK"]})));
         let allow = Ruling::Allow { text: None };
         let order = Order::Answer { turn: TurnKey(0), request: "d1", ruling: &allow };
         let mut answer = written(&process.order(order)).remove(0);
@@ -402,7 +402,7 @@ fn to_allow_a_question_without_a_text_is_no_answer_to_it() {
 fn trap_a_dialog_of_a_cancelled_turn_would_keep_it_from_ending() {
     let mut process = Process::working();
     process.cancel(0);
-    let actions = process.line(&dialog("confirm", &json!({"title": "?"})));
+    let actions = process.say(&dialog("confirm", &json!({"title": "?"})));
     assert_eq!(written(&actions)[0]["cancelled"], true);
     assert!(!actions.iter().any(|action| matches!(action, Action::Ask { .. })), "nobody is asked");
 }
@@ -410,23 +410,23 @@ fn trap_a_dialog_of_a_cancelled_turn_would_keep_it_from_ending() {
 #[test]
 fn trap_what_nobody_can_answer_is_answered_at_once() {
     let mut process = Process::open();
-    let actions = process.line(&dialog("confirm", &json!({"title": "?"})));
+    let actions = process.say(&dialog("confirm", &json!({"title": "?"})));
     assert_eq!(written(&actions)[0]["cancelled"], true, "outside of a turn");
     let mut process = Process::working();
-    let actions = process.line(&dialog("teleport", &json!({})));
+    let actions = process.say(&dialog("teleport", &json!({})));
     assert_eq!(written(&actions)[0]["cancelled"], true, "of an unknown kind");
-    process.line(&dialog("confirm", &json!({"title": "?"})));
+    process.say(&dialog("confirm", &json!({"title": "?"})));
     let actions = process.text_lines(&[&answer("Hi."), SETTLED]);
     assert_eq!(written(&actions)[0]["cancelled"], true, "when its turn has ended");
     for shown in ["notify", "setStatus", "setWidget", "setTitle", "set_editor_text"] {
-        assert!(written(&process.line(&dialog(shown, &json!({})))).is_empty(), "{shown}");
+        assert!(written(&process.say(&dialog(shown, &json!({})))).is_empty(), "{shown}");
     }
 }
 
 #[test]
 fn a_dialog_that_the_cli_gives_up_is_withdrawn() {
     let mut process = Process::working();
-    let actions = process.line(&dialog("confirm", &json!({"title": "?", "timeout": 1000})));
+    let actions = process.say(&dialog("confirm", &json!({"title": "?", "timeout": 1000})));
     let actions = process.step(Input::Timer(timer_of(&actions)));
     assert!(matches!(actions.as_slice(), [Action::Withdraw { request, .. }] if request == "d1"));
 }
@@ -434,7 +434,7 @@ fn a_dialog_that_the_cli_gives_up_is_withdrawn() {
 #[test]
 fn a_limit_of_model_calls_aborts_the_run_and_keeps_the_process() {
     let mut process = Process::open();
-    process.options.max_turns = Some(1);
+    process.played.options.max_turns = Some(1);
     process.prompt(0, "hi");
     process.reply("prompt", &Value::Null);
     let turn_ends = r#"{"type":"turn_end"}"#;
@@ -450,7 +450,7 @@ fn a_limit_of_model_calls_aborts_the_run_and_keeps_the_process() {
 fn retries_that_take_too_long_are_aborted_and_the_turn_fails_with_their_reason() {
     let mut process = Process::working();
     process.step(stdout_line(retry(1, 2000).as_bytes()));
-    let actions = process.step_at(10, stdout_line(retry(2, 60_000).as_bytes()));
+    let actions = process.step_at_second(10, stdout_line(retry(2, 60_000).as_bytes()));
     assert_eq!(commands(&actions), ["clear_queue", "abort"]);
     let timer = timer_of(&actions);
     let mut other = Process::working();
