@@ -56,11 +56,11 @@ pub(crate) fn ms(since: Instant) -> f64 {
 
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
 }
 
 pub(crate) fn quartiles(mut values: Vec<f64>) -> String {
     values.sort_by(f64::total_cmp);
     let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
-    format!("{:6.2} ({:.2}–{:.2})", at(2), at(1), at(3))
+    format!("{:6.2} ({:.2}–{:.2})", median(values.clone()), at(1), at(3))
 }
