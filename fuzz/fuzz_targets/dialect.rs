@@ -23,10 +23,11 @@ fuzz_target!(|data: &[u8]| {
     options.format = [Format::StreamJson, Format::Json, Format::Text][usize::from(form & 3).min(2)];
     let memo = Memo {
         totals: Some(Totals { input_tokens: 7, ..Totals::default() }),
-        ..Memo::of_id(spec.name, "01a1e088-9109-7530-b2ac-e9fa07582dea")
+        ..Memo::of_id(&spec.name, "01a1e088-9109-7530-b2ac-e9fa07582dea")
     };
     let open = if form & 4 == 0 { Open::New } else { Open::Resume(Box::new(memo)) };
     let launch = Launch {
+        spec,
         mode: Mode::OneShot,
         options: &options,
         open: &open,

@@ -37,6 +37,7 @@ fn decode(bencher: Bencher<'_, '_>, (name, file): &(&str, &str)) {
     let spec = agent::find(name).expect("a built-in agent");
     let options = Options::new("/workspace");
     let launch = Launch {
+        spec,
         mode: Mode::OneShot,
         options: &options,
         open: &Open::New,

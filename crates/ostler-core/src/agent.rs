@@ -5,9 +5,11 @@
 //! line, and `dialect`, which makes the state machine that reads the process.
 //! Neither does any I/O. The driver does it for all of them.
 
+pub mod acp;
 pub mod claude;
 pub mod codex;
 mod command_line;
+mod custom;
 mod dialect;
 mod document;
 pub(crate) mod emit;
@@ -15,12 +17,14 @@ pub(crate) mod field;
 pub mod gemini;
 pub mod http;
 mod last_word;
+mod name;
 pub mod opencode;
 mod patience;
 pub mod pi;
 pub(crate) mod plain;
 #[cfg(test)]
 pub(crate) mod play;
+mod roster;
 pub(crate) mod sniff;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -30,20 +34,24 @@ mod warm;
 pub(crate) mod words;
 
 use std::{
+    borrow::Cow,
     ffi::OsString,
     fmt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use thiserror::Error;
 
 pub use self::{
+    custom::{AgentRef, Custom, Names},
     dialect::{
         Action, Dialect, Exit, Input, ONLY_SESSION, ONLY_TURN, Order, SessionKey, TimerKey,
         TurnEnd, TurnKey,
     },
+    name::{AgentName, NameError, resolve_backend, resolve_provider},
+    roster::Roster,
     warm::{WarmLaunch, WarmSpec},
 };
 use crate::{
@@ -61,90 +69,23 @@ pub fn find(name: &str) -> Option<&'static AgentSpec> {
     AGENTS.iter().copied().find(|spec| spec.name == name)
 }
 
-/// The name of an agent: built-in or configured, hence not an enum.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AgentName(String);
-
-impl AgentName {
-    /// Takes a name as it is.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self(name.into())
-    }
-
-    /// Returns the name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for AgentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Serialize for AgentName {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
-
-/// A name that stands for no agent.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum NameError {
-    /// Not one of the names.
-    #[error("unknown agent {name:?}; valid agents: {}", valid_names())]
-    Unknown {
-        /// What was asked for.
-        name: String,
-    },
-    /// Not one of the names, where the older product's names are also taken.
-    #[error("invalid agent provider {name:?}; valid agents: {}", valid_names())]
-    InvalidProvider {
-        /// What was asked for.
-        name: String,
-    },
-}
-
-/// Resolves the value of `AGENT_BACKEND`: unset is `claude`, else an exact name.
-///
-/// # Errors
-/// When it is anything else, the empty string included.
-pub fn resolve_backend(value: Option<&str>) -> Result<&'static AgentSpec, NameError> {
-    let name = value.unwrap_or("claude");
-    find(name).ok_or_else(|| NameError::Unknown { name: name.to_owned() })
-}
-
-/// Resolves a name where the alias `claudecode` is taken as well.
-///
-/// # Errors
-/// When it is neither a name nor the alias.
-pub fn resolve_provider(name: &str) -> Result<&'static AgentSpec, NameError> {
-    let canonical = if name == "claudecode" { "claude" } else { name };
-    find(canonical).ok_or_else(|| NameError::InvalidProvider { name: name.to_owned() })
-}
-
-fn valid_names() -> String {
-    let names: Vec<_> = AGENTS.iter().map(|spec| spec.name).collect();
-    names.join(", ")
-}
-
-/// Everything Ostler knows about one agent.
+/// Everything Ostler knows about one agent, built in or configured.
 pub struct AgentSpec {
     /// The name in the product's contract.
-    pub name: &'static str,
+    pub name: AgentName,
     /// The name in texts for people.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// The program to look for in PATH.
-    pub program: &'static str,
+    pub program: Cow<'static, str>,
+    /// What it has beside that, if it is somebody's own.
+    pub custom: Option<Custom>,
     /// Where the native program lies, seen from the npm launcher's real path.
     /// The launchers cost a Node process that swallows signals.
     pub natives: &'static [&'static str],
     /// What it can do.
     pub caps: Caps,
     /// The variables of the agent's own that are passed on, by name.
-    pub env: &'static [&'static str],
+    pub env: Names,
     /// Those of them that lead to files of the user, left out when the agent has another home.
     pub home_env: &'static [&'static str],
     /// Files of a working directory that it reads only when the directory is trusted.
@@ -249,6 +190,8 @@ impl Signal {
 /// What a command line is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
+    /// Of which agent.
+    pub spec: &'a AgentSpec,
     /// One process per turn, or a warm one.
     pub mode: Mode,
     /// How to run it.

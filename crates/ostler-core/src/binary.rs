@@ -9,7 +9,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::agent::AgentSpec;
+use crate::agent::{AgentName, AgentSpec};
 
 /// Why an agent's program cannot be run.
 #[derive(Debug, Error)]
@@ -18,7 +18,7 @@ pub enum BinaryError {
     #[error("{agent}: program `{program}` was not found in PATH; {hint}")]
     NotInPath {
         /// Which agent.
-        agent: &'static str,
+        agent: AgentName,
         /// The name that was looked for.
         program: String,
         /// What to do.
@@ -28,7 +28,7 @@ pub enum BinaryError {
     #[error("{agent}: program {path:?} does not exist; {hint}")]
     Missing {
         /// Which agent.
-        agent: &'static str,
+        agent: AgentName,
         /// The configured path.
         path: PathBuf,
         /// What to do.
@@ -38,7 +38,7 @@ pub enum BinaryError {
     #[error("{agent}: {path:?} {why}")]
     NotRunnable {
         /// Which agent.
-        agent: &'static str,
+        agent: AgentName,
         /// What was found.
         path: PathBuf,
         /// Why it cannot be run.
@@ -58,12 +58,12 @@ pub fn find(
     configured: Option<&Path>,
     path_variable: Option<&OsStr>,
 ) -> Result<PathBuf, BinaryError> {
-    let named = configured.unwrap_or(Path::new(spec.program));
+    let named = configured.unwrap_or(Path::new(spec.program.as_ref()));
     let found = if named.components().count() > 1 || named.is_absolute() {
         named.to_owned()
     } else {
         search(named, path_variable).ok_or_else(|| BinaryError::NotInPath {
-            agent: spec.name,
+            agent: spec.name.clone(),
             program: named.display().to_string(),
             hint: spec.install_hint,
         })?
@@ -82,8 +82,12 @@ pub fn search(program: &Path, path_variable: Option<&OsStr>) -> Option<PathBuf> 
 }
 
 fn check(spec: &AgentSpec, path: &Path) -> Result<(), BinaryError> {
-    let agent = spec.name;
-    let not_runnable = |why: String| BinaryError::NotRunnable { agent, path: path.to_owned(), why };
+    let agent = spec.name.clone();
+    let not_runnable = |why: String| BinaryError::NotRunnable {
+        agent: spec.name.clone(),
+        path: path.to_owned(),
+        why,
+    };
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(BinaryError::Missing { agent, path: path.to_owned(), hint: spec.install_hint })

@@ -5,22 +5,26 @@
 use std::{
     ffi::{OsStr, OsString},
     fmt, fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
+    time::Duration,
 };
 
 use thiserror::Error;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    agent::{AgentName, AgentSpec, Caps, CommandLine, LaunchError},
+    agent::{AgentName, AgentRef, Caps, CommandLine, Custom, LaunchError},
     binary::{self, BinaryError},
     event::{Mode, TurnId},
     failure::chain,
+    handshake::{self, HandshakeError, Introduction, Start},
     host::Host,
     outbox::Outbox,
     prepared::{InFlight, Prepared, Session},
+    proc::SpawnError,
     registry::{Agent, BoxFuture},
     request::{self, Open, RequestError, TurnRequest},
+    run_dir::RunDir,
     template,
     transcript::Transcript,
     turn::{Control, EVENTS_AHEAD, Turn},
@@ -72,8 +76,7 @@ impl fmt::Debug for Plan {
 /// An agent that is a program on this machine.
 #[derive(Clone, Debug)]
 pub struct CliAgent {
-    spec: &'static AgentSpec,
-    name: AgentName,
+    spec: AgentRef,
     host: Host,
     program: Option<PathBuf>,
     unasked: Option<mpsc::Sender<Turn>>,
@@ -82,8 +85,8 @@ pub struct CliAgent {
 impl CliAgent {
     /// Makes an agent that is found in PATH.
     #[must_use]
-    pub fn new(spec: &'static AgentSpec, host: Host) -> Self {
-        Self { spec, name: AgentName::new(spec.name), host, program: None, unasked: None }
+    pub fn new(spec: impl Into<AgentRef>, host: Host) -> Self {
+        Self { spec: spec.into(), host, program: None, unasked: None }
     }
 
     /// Uses this program instead.
@@ -104,13 +107,13 @@ impl CliAgent {
 
     /// Returns the facts about the agent.
     #[must_use]
-    pub fn spec(&self) -> &'static AgentSpec {
-        self.spec
+    pub fn spec(&self) -> &AgentRef {
+        &self.spec
     }
 
     /// Cancels what runs in a session; returns how many turns that were.
     pub fn cancel_session(&self, session_id: &str) -> usize {
-        self.host.running().cancel(self.spec.name, session_id)
+        self.host.running().cancel(&self.spec.name, session_id)
     }
 
     /// Finds the agent's program.
@@ -119,7 +122,7 @@ impl CliAgent {
     /// When there is none that can be run.
     pub fn find(&self) -> Result<PathBuf, BinaryError> {
         let path = self.host.environment().get(OsStr::new("PATH"));
-        binary::find(self.spec, self.program.as_deref(), path.map(OsString::as_os_str))
+        binary::find(&self.spec, self.program.as_deref(), path.map(OsString::as_os_str))
     }
 
     /// Says what a request would run, without running it.
@@ -137,6 +140,36 @@ impl CliAgent {
         Ok(Plan { program: ready.program_of(&line), line, environment })
     }
 
+    /// Starts an agent that speaks ACP, lets it say who it is, and ends it. No
+    /// model is asked, and no session begins.
+    ///
+    /// # Errors
+    /// When it cannot be run, or does not introduce itself in time.
+    pub async fn handshake(
+        &self,
+        request: &TurnRequest,
+        limit: Duration,
+    ) -> Result<Introduction, HandshakeError> {
+        let Some(warm) = self.spec.warm.filter(|_| self.spec.custom.is_some()) else {
+            return Err(HandshakeError::OtherProtocol);
+        };
+        let not_started = |why: String| HandshakeError::NotStarted(why);
+        let ready = self.prepare(request.clone()).map_err(|error| not_started(chain(&error)))?;
+        let run_dir =
+            RunDir::create(self.host.run_root()).map_err(|error| not_started(error.to_string()))?;
+        let line = ready.warm_line(warm, run_dir.path())?;
+        ready.write_files(&line).map_err(not_started)?;
+        let environment = ready.environment(&line, run_dir.path(), "trn_handshake");
+        let start = Start {
+            spec: &self.spec,
+            program: ready.program_of(&line),
+            line,
+            environment,
+            cwd: &ready.request.options.cwd,
+        };
+        handshake::run(start, limit).await
+    }
+
     /// Returns a path like that of a run folder, for a line that is only looked at.
     fn example_run_dir(&self) -> PathBuf {
         self.host.run_root().join("ostler-run")
@@ -147,11 +180,11 @@ impl CliAgent {
         self.check_length(&request.prompt)?;
         if let Open::Resume(memo) = &request.open {
             (self.spec.check_session)(&memo.id)?;
-            if memo.agent != self.spec.name {
+            if self.spec.name != *memo.agent {
                 return Err(StartError::Request(RequestError::ForeignSession {
                     id: memo.id.clone(),
                     owner: memo.agent.clone(),
-                    agent: self.spec.name.to_owned(),
+                    agent: self.spec.name.to_string(),
                 }));
             }
             if request.options.home.is_none() {
@@ -169,13 +202,17 @@ impl CliAgent {
         let named = request.options.template.as_ref().and_then(|template| template.command.first());
         let program = match named {
             // Another program does not need the agent's own to be there.
-            Some(word) if !template::is_agent(self.spec.program, word) => PathBuf::from(word),
+            Some(word) if !template::is_agent(&self.spec.program, word) => PathBuf::from(word),
             Some(_) | None => self.find()?,
         };
-        let version = version::cached(self.host.data_dir(), &program);
+        // What a command of the operator's own would say is not remembered.
+        let version = match &self.spec.custom {
+            Some(_) => None,
+            None => version::cached(self.host.data_dir(), &program),
+        };
         let warnings = self.fall_back(&mut request);
         Ok(Prepared {
-            spec: self.spec,
+            spec: self.spec.clone(),
             host: self.host.clone(),
             program,
             version,
@@ -199,12 +236,35 @@ impl CliAgent {
     /// Asks for the version beside the turn, for the next one to know. A program
     /// that the operator named may be anything, and is not started twice.
     fn learn_version(&self, ready: &Prepared) {
-        if ready.version.is_none() && self.program.is_none() {
+        if ready.version.is_none() && self.program.is_none() && self.spec.custom.is_none() {
             let (host, program) = (self.host.clone(), ready.program.clone());
             self.host.tasks().spawn(async move {
                 let read = version::read(&host, program);
                 host.shutdown_token().run_until_cancelled(read).await
             });
+        }
+    }
+
+    /// Asks for the version as the operator says; without a command nobody is
+    /// asked, for a program that is not known may do anything.
+    async fn read_version(&self, custom: &Custom, program: PathBuf) -> Result<Health, SpawnError> {
+        let Some((word, args)) = custom.version.as_ref().and_then(|words| words.split_first())
+        else {
+            return Ok(Health { path: program, version: None, warning: None });
+        };
+        let named = Path::new(word);
+        let path = self.host.environment().get(OsStr::new("PATH"));
+        let is_bare = named.components().count() == 1 && !named.is_absolute();
+        let found = if is_bare { binary::search(named, path.map(AsRef::as_ref)) } else { None };
+        let asked = found.unwrap_or_else(|| named.to_owned());
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        match version::read_by(&self.host, program.clone(), &asked, &args).await {
+            // That the version is not known does not keep it from running.
+            Err(error) => {
+                let warning = format!("its version could not be read: {}", chain(&error));
+                Ok(Health { path: program, version: None, warning: Some(warning) })
+            }
+            read => read,
         }
     }
 
@@ -218,13 +278,13 @@ impl CliAgent {
         if length <= limit {
             return Ok(());
         }
-        Err(RequestError::PromptTooLong { length, limit, agent: self.spec.name.to_owned() })
+        Err(RequestError::PromptTooLong { length, limit, agent: self.spec.name.to_string() })
     }
 }
 
 impl Agent for CliAgent {
     fn name(&self) -> &AgentName {
-        &self.name
+        &self.spec.name
     }
 
     fn caps(&self) -> &Caps {
@@ -234,9 +294,13 @@ impl Agent for CliAgent {
     fn validate(&self) -> BoxFuture<'_, Result<Health, BinaryError>> {
         Box::pin(async move {
             let program = self.find()?;
-            version::read(&self.host, program.clone()).await.map_err(|error| {
+            let read = match &self.spec.custom {
+                None => version::read(&self.host, program.clone()).await,
+                Some(custom) => self.read_version(custom, program.clone()).await,
+            };
+            read.map_err(|error| {
                 let why = format!("cannot be executed: {}", chain(&error));
-                BinaryError::NotRunnable { agent: self.spec.name, path: program, why }
+                BinaryError::NotRunnable { agent: self.spec.name.clone(), path: program, why }
             })
         })
     }
@@ -264,7 +328,7 @@ impl Agent for CliAgent {
             let (control, says) = Control::under(self.host.shutdown_token());
             let (sender, events) = mpsc::channel(EVENTS_AHEAD);
             let outbox = Outbox::new(id.clone(), sender);
-            self.host.running().add(&id, self.spec.name, ready.request.open.memo(), &control);
+            self.host.running().add(&id, &self.spec.name, ready.request.open.memo(), &control);
             let turn = InFlight {
                 id: id.clone(),
                 started: Instant::now(),

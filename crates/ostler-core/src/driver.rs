@@ -22,7 +22,7 @@ use self::{
     timers::Timers,
 };
 use crate::{
-    agent::{Action, Dialect, Exit, Input, ONLY_TURN, StopStep, TurnEnd},
+    agent::{Action, Dialect, Exit, Input, ONLY_TURN, Order, StopStep, TurnEnd},
     event::{EventBody, Status},
     outbox::Outbox,
     proc::{Proc, ProcEvent},
@@ -66,6 +66,8 @@ pub(crate) struct Drive<'a> {
     pub(crate) proc: Proc,
     pub(crate) dialect: Box<dyn Dialect>,
     pub(crate) stop_plan: &'static [StopStep],
+    /// Whether the process is spoken to, and not only given its prompt.
+    pub(crate) is_spoken_to: bool,
     pub(crate) outbox: &'a mut Outbox,
     pub(crate) control: &'a Control,
     pub(crate) limits: Limits,
@@ -97,6 +99,9 @@ impl Drive<'_> {
             reader_caught_up_at: Instant::now(),
             session: None,
         };
+        if self.is_spoken_to {
+            self.step(&mut state, Input::Order(Order::Start));
+        }
         while state.evidence.exit.is_none() {
             let alarm = self.alarm(&state);
             let running = state.evidence.reason.is_none() && state.evidence.end.is_none();
@@ -126,7 +131,8 @@ impl Drive<'_> {
                 Transcript::note(&mut self.transcript, Said::by(from), &bytes, self.outbox);
                 self.step(state, Input::Line { from, bytes: &bytes, cut });
             }
-            // Its prompt was all that it had to read.
+            // Its prompt was all that it had to read, unless it is spoken to.
+            ProcEvent::StdinClosed if self.is_spoken_to => self.begin_stop(state),
             ProcEvent::StdinClosed => {}
             ProcEvent::Exited { code, signal } => {
                 let stderr = String::from_utf8_lossy(self.proc.stderr_head()).into_owned();
@@ -163,9 +169,13 @@ impl Drive<'_> {
                 }
                 Action::Stop => self.begin_stop(state),
                 Action::Arm { timer, after } => state.timers.arm(timer, after),
-                // A process of one turn has nothing more to read, and its session is no lease.
-                Action::Write(_)
-                | Action::Call { .. }
+                Action::Write(bytes) => {
+                    let line = bytes.trim_ascii_end();
+                    Transcript::note(&mut self.transcript, Said::Stdin, line, self.outbox);
+                    self.proc.write(&bytes);
+                }
+                // Nor is it a server, and its session is no lease.
+                Action::Call { .. }
                 | Action::Listen(_)
                 | Action::Ready
                 | Action::OpenFailed { .. }

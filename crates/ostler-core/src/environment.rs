@@ -80,7 +80,7 @@ impl ChildEnvironment<'_> {
     #[must_use]
     pub fn build(&self) -> Vec<(OsString, OsString)> {
         let mut result = Variables::new();
-        for name in BASE.iter().chain(self.spec.env) {
+        for name in BASE.iter().copied().chain(self.spec.env.iter()) {
             if self.home.is_some() && is_home_bound(self.spec, name) {
                 continue;
             }

@@ -68,6 +68,7 @@ pub mod version;
 
 pub mod cli_agent;
 mod driver;
+pub mod handshake;
 pub mod host;
 mod lock;
 mod one_shot;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use crate::{
-    agent::{Stdout, sniff},
+    agent::{Stdin, Stdout, sniff},
     driver::Drive,
     event::{EventBody, Status, Trigger},
     failure::chain,
@@ -48,6 +48,7 @@ impl Prepared {
             Stdout::Pipe => None,
             Stdout::File => Some(run_dir.path().join("stdout")),
         };
+        let is_spoken_to = line.stdin == Stdin::Open;
         let proc = proc::spawn(Spawn {
             program: &program,
             args: &line.args,
@@ -63,8 +64,9 @@ impl Prepared {
         }
         let drive = Drive {
             proc,
-            dialect: sniff::dialect(self.spec, &launch),
+            dialect: sniff::dialect(&launch),
             stop_plan: self.spec.stop,
+            is_spoken_to,
             outbox: &mut turn.outbox,
             control: &turn.control,
             limits,

@@ -12,6 +12,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::agent::AgentName;
+
 /// A request for permission, or a question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Permission {
@@ -185,7 +187,7 @@ pub(crate) struct Allowances {
 
 #[derive(Debug)]
 struct Permitted {
-    agent: &'static str,
+    agent: AgentName,
     id: String,
     allowed: Allowed,
 }
@@ -194,20 +196,23 @@ impl Allowances {
     /// Returns what was allowed in a session.
     pub(crate) fn of(&self, agent: &str, id: &str) -> Allowed {
         let sessions = self.lock();
-        let found = sessions.iter().find(|one| one.agent == agent && one.id == id);
+        let found = sessions.iter().find(|one| one.agent == *agent && one.id == id);
         found.map(|one| one.allowed.clone()).unwrap_or_default()
     }
 
     /// Adds what was allowed in a session; of too many the oldest is forgotten,
     /// and asked for again.
-    pub(crate) fn add(&self, agent: &'static str, id: &str, allowed: Allowed) {
+    pub(crate) fn add(&self, agent: &AgentName, id: &str, allowed: Allowed) {
         if allowed.known.is_empty() {
             return;
         }
         let mut sessions = self.lock();
-        match sessions.iter_mut().find(|one| one.agent == agent && one.id == id) {
+        match sessions.iter_mut().find(|one| one.agent == *agent && one.id == id) {
             Some(known) => known.allowed.add(allowed),
-            None => sessions.push_back(Permitted { agent, id: id.to_owned(), allowed }),
+            None => {
+                let (agent, id) = (agent.clone(), id.to_owned());
+                sessions.push_back(Permitted { agent, id, allowed });
+            }
         }
         if sessions.len() > MAX_SESSIONS {
             sessions.pop_front();
@@ -275,12 +280,12 @@ mod tests {
         let touch = asks(PermissionKind::Command, "Bash", Some(json!({"command": "touch a"})));
         let mut allowed = Allowed::default();
         allowed.remember(&touch);
-        allowances.add("claude", "one", allowed.clone());
+        allowances.add(&AgentName::new("claude"), "one", allowed.clone());
         assert!(allowances.of("claude", "one").covers(&touch));
         assert!(!allowances.of("claude", "two").covers(&touch));
         assert!(!allowances.of("codex", "one").covers(&touch));
         for number in 0..MAX_SESSIONS {
-            allowances.add("codex", &number.to_string(), allowed.clone());
+            allowances.add(&AgentName::new("codex"), &number.to_string(), allowed.clone());
         }
         assert!(!allowances.of("claude", "one").covers(&touch));
         assert!(allowances.of("codex", "0").covers(&touch));

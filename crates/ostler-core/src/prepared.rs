@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    agent::{AgentName, AgentSpec, CommandLine, Exit, Launch, LaunchError, TurnEnd},
+    agent::{AgentRef, CommandLine, Exit, Launch, LaunchError, TurnEnd},
     binary,
     driver::Limits,
     environment::ChildEnvironment,
@@ -43,7 +43,7 @@ const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 /// A request that can be run: all that is known before the first side effect.
 #[derive(Clone)]
 pub(crate) struct Prepared {
-    pub(crate) spec: &'static AgentSpec,
+    pub(crate) spec: AgentRef,
     pub(crate) host: Host,
     pub(crate) program: PathBuf,
     pub(crate) version: Option<String>,
@@ -107,7 +107,7 @@ impl Prepared {
     ) -> Vec<(OsString, OsString)> {
         let environment = ChildEnvironment {
             inherited: self.host.environment(),
-            spec: self.spec,
+            spec: &self.spec,
             home: self.request.options.home.as_deref(),
             run_dir,
             mark,
@@ -138,7 +138,7 @@ impl Prepared {
             Mode::OneShot => evidence.exit.as_ref().map(Exit::number),
             Mode::Warm => None,
         };
-        let end = verdict(self.spec.title, &mut evidence);
+        let end = verdict(&self.spec.title, &mut evidence);
         let report = self.report(started, exit_code, end, session.memo.take());
         self.keep(report.memo.as_ref(), &mut outbox);
         self.host.running().remove(&id);
@@ -163,6 +163,7 @@ impl Prepared {
     pub(crate) fn launch<'a>(&'a self, prompt: &'a str, run_dir: &'a Path) -> Launch<'a> {
         let memo = self.request.open.memo();
         Launch {
+            spec: &self.spec,
             mode: self.request.mode,
             options: &self.request.options,
             open: &self.request.open,
@@ -183,7 +184,7 @@ impl Prepared {
     pub(crate) fn recall(&mut self) -> Result<(), Reason> {
         let Open::Resume(memo) = &mut self.request.open else { return Ok(()) };
         if self.request.memos == MemoKeeping::DataFolder {
-            let newest = self.host.memos().load(self.spec.name, &memo.id).map_err(|error| {
+            let newest = self.host.memos().load(&self.spec.name, &memo.id).map_err(|error| {
                 Reason::Failed(Failure::new(FailureKind::Internal, chain(&error)))
             })?;
             if let Some(newest) = newest {
@@ -219,7 +220,7 @@ impl Prepared {
         let Some(memo) = self.request.open.memo() else {
             return Ok(Held::Lock(None));
         };
-        let path = self.host.memos().path(self.spec.name, &memo.id, "lock");
+        let path = self.host.memos().path(&self.spec.name, &memo.id, "lock");
         let fail = |error: io::Error| {
             let text = format!("could not lock session {} by {}: {error}", memo.id, path.display());
             Reason::Failed(Failure::new(FailureKind::Internal, text))
@@ -229,12 +230,12 @@ impl Prepared {
         loop {
             match (key, self.host.pool_if_any()) {
                 (Some(key), Some(pool)) => {
-                    let lease = pool.join(self.spec.name, &memo.id, key.clone()).await;
+                    let lease = pool.join(&self.spec.name, &memo.id, key.clone()).await;
                     if let Some(lease) = lease {
                         return Ok(Held::Place(lease));
                     }
                 }
-                (None, Some(pool)) => pool.release(self.spec.name, &memo.id).await,
+                (None, Some(pool)) => pool.release(&self.spec.name, &memo.id).await,
                 (_, None) => {}
             }
             if let Some(lock) = SessionLock::try_take(&path).map_err(fail)? {
@@ -308,7 +309,7 @@ impl Prepared {
     pub(crate) fn started(&self, trigger: Trigger) -> Started {
         let memo = self.request.open.memo();
         Started {
-            agent: AgentName::new(self.spec.name),
+            agent: self.spec.name.clone(),
             version: self.version.clone(),
             mode: self.request.mode,
             session_id: memo.map(|memo| memo.id.clone()),
@@ -324,7 +325,7 @@ impl Prepared {
     pub(crate) fn session_opened(&self, id: &str, session: &mut Session) {
         session.memo = Some(self.memo_of(id));
         if !self.is_resumed(id) {
-            let path = self.host.memos().path(self.spec.name, id, "lock");
+            let path = self.host.memos().path(&self.spec.name, id, "lock");
             // Without the lock the turn still runs; only a second user would not be told to wait.
             session.lock = SessionLock::try_take(&path).ok().flatten();
         }
@@ -333,7 +334,7 @@ impl Prepared {
     /// Returns what is known of a session that this turn has used.
     pub(crate) fn memo_of(&self, id: &str) -> Memo {
         let known = self.request.open.memo().filter(|memo| memo.id == id);
-        let mut memo = known.cloned().unwrap_or_else(|| Memo::of_id(self.spec.name, id));
+        let mut memo = known.cloned().unwrap_or_else(|| Memo::of_id(&self.spec.name, id));
         memo.created_at = memo.created_at.or_else(|| Some(Timestamp::now()));
         // Some agents find a session only where it began.
         memo.cwd.get_or_insert_with(|| self.request.options.cwd.clone());
@@ -374,7 +375,7 @@ impl Prepared {
             memo
         });
         TurnReport {
-            agent: AgentName::new(self.spec.name),
+            agent: self.spec.name.clone(),
             session_id: memo.as_ref().map(|memo| memo.id.clone()),
             response_text,
             error: end.failure,

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::{event::TurnId, memo::Memo, turn::Control};
+use crate::{agent::AgentName, event::TurnId, memo::Memo, turn::Control};
 
 /// The turns of a host that have not ended.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub(crate) struct Running {
 #[derive(Debug)]
 struct Entry {
     turn: TurnId,
-    agent: &'static str,
+    agent: AgentName,
     /// Known from the start for a session that goes on, later for a new one.
     session: Option<String>,
     control: Control,
@@ -24,12 +24,17 @@ impl Running {
     pub(crate) fn add(
         &self,
         turn: &TurnId,
-        agent: &'static str,
+        agent: &AgentName,
         memo: Option<&Memo>,
         control: &Control,
     ) {
         let session = memo.map(|memo| memo.id.clone());
-        self.lock().push(Entry { turn: turn.clone(), agent, session, control: control.clone() });
+        self.lock().push(Entry {
+            turn: turn.clone(),
+            agent: agent.clone(),
+            session,
+            control: control.clone(),
+        });
     }
 
     /// Notes the session that a turn turned out to have.

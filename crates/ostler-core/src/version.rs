@@ -52,6 +52,27 @@ pub(crate) fn cached(data_dir: &Path, program: &Path) -> Option<String> {
     (known.modified == meta.mtime() && known.size == meta.size()).then_some(known.version)
 }
 
+/// Asks the command of an operator's own for the version of a program. Nothing is
+/// remembered: what the command runs may be another file than its first word.
+///
+/// # Errors
+/// When it cannot be executed at all.
+pub(crate) async fn read_by(
+    host: &Host,
+    program: PathBuf,
+    asked: &Path,
+    args: &[OsString],
+) -> Result<Health, SpawnError> {
+    match timeout(LIMIT, ask(host, asked, args)).await {
+        Ok(Ok(Some(version))) => {
+            Ok(Health { path: program, version: Some(version), warning: None })
+        }
+        Ok(Ok(None)) => Ok(unknown(program, "its `version` command printed none")),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Ok(unknown(program, &format!("no answer within {LIMIT:?}"))),
+    }
+}
+
 /// Asks the program for its version, unless it is known. Takes ten seconds at most.
 ///
 /// # Errors
@@ -60,7 +81,7 @@ pub async fn read(host: &Host, program: PathBuf) -> Result<Health, SpawnError> {
     if let Some(version) = cached(host.data_dir(), &program) {
         return Ok(Health { path: program, version: Some(version), warning: None });
     }
-    match timeout(LIMIT, ask(host, &program)).await {
+    match timeout(LIMIT, ask(host, &program, &["--version".into()])).await {
         Ok(Ok(Some(version))) => {
             remember(host.data_dir(), &program, &version);
             Ok(Health { path: program, version: Some(version), warning: None })
@@ -76,7 +97,7 @@ fn unknown(path: PathBuf, why: &str) -> Health {
     Health { path, version: None, warning: Some(warning) }
 }
 
-async fn ask(host: &Host, program: &Path) -> Result<Option<String>, SpawnError> {
+async fn ask(host: &Host, program: &Path, args: &[OsString]) -> Result<Option<String>, SpawnError> {
     let named = |name: &str| {
         let value = host.environment().get(std::ffi::OsStr::new(name))?;
         Some((OsString::from(name), value.clone()))
@@ -88,7 +109,7 @@ async fn ask(host: &Host, program: &Path) -> Result<Option<String>, SpawnError> 
     let env: Vec<_> = ["PATH", "LANG"].into_iter().filter_map(named).chain(own).collect();
     let mut proc = proc::spawn(Spawn {
         program,
-        args: &["--version".into()],
+        args,
         env: &env,
         cwd: Path::new("/"),
         stdin: Stdin::Null,

@@ -233,7 +233,7 @@ impl Prepared {
             let (sender, events) = mpsc::channel(EVENTS_AHEAD);
             let (done, ended) = oneshot::channel();
             let memo = prepared.request.open.memo();
-            prepared.host.running().add(&id, prepared.spec.name, memo, &control);
+            prepared.host.running().add(&id, &prepared.spec.name, memo, &control);
             let opening = vec![EventBody::Started(prepared.started(Trigger::Agent))];
             let started = Instant::now();
             let host = prepared.host.clone();

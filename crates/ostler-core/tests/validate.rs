@@ -17,7 +17,7 @@ fn agent(spec: &'static AgentSpec, dir: &Path) -> CliAgent {
 
 fn install(spec: &AgentSpec, dir: &Path, script: &str) {
     fs::create_dir_all(dir.join("bin")).unwrap();
-    let path = dir.join("bin").join(spec.program);
+    let path = dir.join("bin").join(&*spec.program);
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -32,7 +32,7 @@ async fn an_agent_in_path_is_found_with_its_version_and_asked_only_once() {
         let agent = agent(spec, dir.path());
         for _ in 0..2 {
             let health = agent.validate().await.unwrap();
-            assert_eq!(health.path, dir.path().join("bin").join(spec.program));
+            assert_eq!(health.path, dir.path().join("bin").join(&*spec.program));
             assert_eq!((health.version.as_deref(), health.warning), (Some("7.8.9"), None));
         }
         assert_eq!(fs::read_to_string(asked).unwrap(), "x\n");
@@ -56,6 +56,6 @@ async fn an_agent_that_is_not_installed_is_named_with_what_to_do() {
     for spec in AGENTS {
         let dir = tempfile::tempdir().unwrap();
         let error = agent(spec, dir.path()).validate().await.unwrap_err().to_string();
-        assert!(error.starts_with(spec.name) && error.contains("npm install"), "{error}");
+        assert!(error.starts_with(&*spec.name) && error.contains("npm install"), "{error}");
     }
 }

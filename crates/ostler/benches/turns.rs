@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     let mut fine = true;
     println!("one-shot, scripted agent (limits: 10 ms wall, 15 ms CPU over the direct run)");
     for spec in AGENTS {
-        let (wall, cpu) = scripted_pair(place.path(), spec.name, 60);
+        let (wall, cpu) = scripted_pair(place.path(), &spec.name, 60);
         fine &= wall <= 10.0 && cpu <= 15.0;
     }
     println!(
@@ -84,7 +84,7 @@ fn real_pairs(place: &Path, clis: &Path, rounds: usize) {
     let sim = runtime.block_on(model::Sim::start(model::Options::default())).unwrap();
     let folder = clis.join("node_modules/.bin");
     for spec in AGENTS {
-        let settings = model::settings(spec.name, &sim.base_url()).unwrap();
+        let settings = model::settings(&spec.name, &sim.base_url()).unwrap();
         // Once for the direct run, once for the isolated one.
         for home in ["home", &format!("data/homes/{}", spec.name)] {
             settings.write_files(&place.join(home)).unwrap();
@@ -95,7 +95,7 @@ fn real_pairs(place: &Path, clis: &Path, rounds: usize) {
             arguments: settings.arguments,
             model: settings.model.map(str::to_owned),
         };
-        pair(place, spec.name, &folder.join(spec.program), &setup, rounds);
+        pair(place, &spec.name, &folder.join(&*spec.program), &setup, rounds);
     }
     runtime.block_on(sim.stop());
 }

@@ -16,7 +16,7 @@ mod sim;
 mod turn_args;
 mod typed;
 
-use std::{ffi::OsString, process::ExitCode, time::Duration};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
@@ -29,6 +29,9 @@ const CLEAN_UP: Duration = Duration::from_secs(5);
 #[derive(Debug, Parser)]
 #[command(name = "ostler", version, about, arg_required_else_help = true)]
 struct Cli {
+    /// The configuration file, instead of the one that lies where such files lie
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -82,7 +85,7 @@ pub(crate) fn main() -> ExitCode {
     }
     let cli = Cli::parse();
     let mut ui = Ui::default();
-    let settings = match Settings::from_process() {
+    let settings = match Settings::from_process(cli.config.as_deref()) {
         Ok(settings) => settings,
         Err(error) => {
             ui.notice(&format!("ostler: {error}"));

@@ -1,9 +1,21 @@
-//! Settings from the environment: the only place in this program that reads it.
+//! Settings from the environment and from a file: the only place in this
+//! program that reads them. How a file looks is in `file`, and in one file for
+//! each of its keys.
 
-use std::{ffi::OsStr, fmt, path::PathBuf, time::Duration};
+mod agents;
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    ffi::OsStr,
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use ostler_core::{
-    agent::{self, AgentSpec, NameError},
+    agent::{self, AgentRef, NameError, Roster, acp::CustomError},
     environment::Variables,
     request::Permissions,
 };
@@ -12,12 +24,18 @@ use thiserror::Error;
 /// How many model calls a turn may make when `BACKEND_MAX_TURNS` cannot be read.
 const DEFAULT_MAX_TURNS: u32 = 25;
 
-/// A variable whose value cannot be used.
+/// A variable or a file that cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum ConfigError {
     /// No such agent.
     #[error("AGENT_BACKEND: {0}")]
     Agent(#[from] NameError),
+    /// The configuration file.
+    #[error(transparent)]
+    File(#[from] file::FileError),
+    /// An agent of the file, for a reason that reading it did not find.
+    #[error("agents: {0}")]
+    Custom(#[from] CustomError),
     /// Anything else.
     #[error("{name}: {why}")]
     Value {
@@ -28,12 +46,14 @@ pub(crate) enum ConfigError {
     },
 }
 
-/// What the environment says about agents.
+/// What the environment and the file say about agents.
 pub(crate) struct Settings {
     /// The outer environment.
     pub(crate) environment: Variables,
+    /// The agents there are.
+    pub(crate) roster: Roster,
     /// `AGENT_BACKEND`, or Claude.
-    pub(crate) agent: &'static AgentSpec,
+    pub(crate) agent: AgentRef,
     /// `BACKEND_CLI_PATH`, for that agent.
     pub(crate) program: Option<PathBuf>,
     /// `BACKEND_MODEL`, for that agent.
@@ -58,10 +78,20 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Reads the environment of this process.
-    pub(crate) fn from_process() -> Result<Self, ConfigError> {
+    /// Reads the environment of this process, and the file that it names, the
+    /// command line names, or that lies where such files lie.
+    pub(crate) fn from_process(config: Option<&Path>) -> Result<Self, ConfigError> {
         #[expect(clippy::disallowed_methods, reason = "configuration is read here")]
-        Self::from_environment(std::env::vars_os().collect())
+        let environment = std::env::vars_os().collect();
+        let file = match file::find(config, &environment) {
+            Some(path) => file::read(&path)?,
+            None => file::File::default(),
+        };
+        let mut settings = Self::from_environment(environment)?;
+        for agent in file.agents.into_vec() {
+            settings.roster.add(agent.spec()?);
+        }
+        Ok(settings)
     }
 
     /// Reads an environment as given.
@@ -99,7 +129,8 @@ impl Settings {
             })
             .filter(|tools| !tools.is_empty());
         Ok(Self {
-            agent: agent::resolve_backend(raw("AGENT_BACKEND")?)?,
+            roster: Roster::default(),
+            agent: agent::resolve_backend(raw("AGENT_BACKEND")?)?.into(),
             program: text("BACKEND_CLI_PATH")?.map(PathBuf::from),
             model: text("BACKEND_MODEL")?.map(str::to_owned),
             max_turns,
@@ -125,57 +156,4 @@ fn permissions(value: &str) -> Result<Permissions, ConfigError> {
             });
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
-        Settings::from_environment(pairs.iter().map(|(k, v)| (k.into(), v.into())).collect())
-    }
-
-    #[test]
-    fn unset_variables_mean_claude_and_the_agents_own_defaults() {
-        let settings = read(&[]).unwrap();
-        assert_eq!(settings.agent.name, "claude");
-        assert_eq!((settings.program, settings.model, settings.max_turns), (None, None, None));
-        assert!(settings.permissions.is_none() && settings.timeout.is_none());
-    }
-
-    #[test]
-    fn a_wrong_or_empty_backend_is_an_error_that_lists_the_valid_ones() {
-        for name in ["", "Claude", "claudecode", "gpt"] {
-            let error = read(&[("AGENT_BACKEND", name)]).unwrap_err().to_string();
-            assert!(error.contains("claude, codex, gemini, opencode, pi"), "{error}");
-        }
-        assert_eq!(read(&[("AGENT_BACKEND", "codex")]).unwrap().agent.name, "codex");
-    }
-
-    #[test]
-    fn an_unreadable_turn_limit_is_25_and_a_warning() {
-        for value in ["many", "0", "-3"] {
-            let settings = read(&[("BACKEND_MAX_TURNS", value)]).unwrap();
-            assert_eq!(settings.max_turns, Some(25));
-            assert_eq!(settings.warnings.len(), 1);
-        }
-        assert_eq!(read(&[("BACKEND_MAX_TURNS", "7")]).unwrap().max_turns, Some(7));
-    }
-
-    #[test]
-    fn the_older_permission_words_keep_their_meaning() {
-        let mode = |value| read(&[("PERMISSION_MODE", value)]).unwrap().permissions;
-        assert_eq!(mode("bypassPermissions"), Some(Permissions::Bypass));
-        assert_eq!(mode("plan"), Some(Permissions::ReadOnly));
-        assert!(read(&[("PERMISSION_MODE", "yes")]).is_err());
-    }
-
-    #[test]
-    fn tools_are_separated_by_commas_and_a_zero_timeout_is_refused() {
-        let tools = read(&[("ALLOWED_TOOLS", "Bash, Read,,")]).unwrap().allowed_tools;
-        assert_eq!(tools, Some(vec!["Bash".to_owned(), "Read".to_owned()]));
-        assert_eq!(read(&[("ALLOWED_TOOLS", ",")]).unwrap().allowed_tools, None);
-        let error = read(&[("QUERY_TIMEOUT_MS", "0")]).unwrap_err().to_string();
-        assert!(error.contains("invalid timeout"), "{error}");
-    }
 }

@@ -25,16 +25,17 @@ mod warm;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use super::{AgentSpec, Caps, Signal, StopStep};
+use super::{AgentName, AgentSpec, Caps, Names, Signal, StopStep};
 use crate::request;
 
 /// Claude Code.
 pub static SPEC: AgentSpec = AgentSpec {
-    name: "claude",
-    title: "Claude",
-    program: "claude",
+    name: AgentName::built_in("claude"),
+    title: Cow::Borrowed("Claude"),
+    program: Cow::Borrowed("claude"),
+    custom: None,
     natives: NATIVES,
     caps: Caps {
         supports_session_continuation: true,
@@ -58,7 +59,7 @@ pub static SPEC: AgentSpec = AgentSpec {
         // says that the prompt is too long.
         max_prompt_length: 10_000_000,
     },
-    env: ENV,
+    env: Names::Listed(ENV),
     home_env: &["CLAUDE_CONFIG_DIR", "GOOGLE_APPLICATION_CREDENTIALS"],
     project_files: &["CLAUDE.md", ".claude", ".mcp.json"],
     // SIGTERM makes it end its running and background shells and exit 143.

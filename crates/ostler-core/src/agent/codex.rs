@@ -15,16 +15,17 @@ mod tests;
 mod turn;
 mod warm;
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use super::{AgentSpec, Caps, Signal, StopStep};
+use super::{AgentName, AgentSpec, Caps, Names, Signal, StopStep};
 use crate::request::RequestError;
 
 /// Everything Ostler knows about Codex.
 pub static SPEC: AgentSpec = AgentSpec {
-    name: "codex",
-    title: "Codex",
-    program: "codex",
+    name: AgentName::built_in("codex"),
+    title: Cow::Borrowed("Codex"),
+    program: Cow::Borrowed("codex"),
+    custom: None,
     natives: NATIVES,
     caps: Caps {
         supports_session_continuation: true,
@@ -52,7 +53,7 @@ pub static SPEC: AgentSpec = AgentSpec {
         default_model: Some("gpt-6.1-sol"),
         max_prompt_length: 1_048_576,
     },
-    env: ENV,
+    env: Names::Listed(ENV),
     home_env: &["CODEX_HOME", "CODEX_SQLITE_HOME"],
     project_files: &[".codex", "AGENTS.md"],
     // SIGTERM leaves the running tool behind, SIGINT does not.

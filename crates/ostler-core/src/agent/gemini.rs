@@ -20,16 +20,17 @@ mod tool;
 mod turn;
 mod warm;
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use super::{AgentSpec, Caps, Signal, StopStep};
+use super::{AgentName, AgentSpec, Caps, Names, Signal, StopStep};
 use crate::request::{self, RequestError};
 
 /// Everything Ostler knows about Gemini CLI.
 pub static SPEC: AgentSpec = AgentSpec {
-    name: "gemini",
-    title: "Gemini",
-    program: "gemini",
+    name: AgentName::built_in("gemini"),
+    title: Cow::Borrowed("Gemini"),
+    program: Cow::Borrowed("gemini"),
+    custom: None,
     // The program is the script itself: it has no native one beside it.
     natives: &[],
     caps: Caps {
@@ -57,7 +58,7 @@ pub static SPEC: AgentSpec = AgentSpec {
         // Standard input is cut at 8 MiB, system prompt and identity text included.
         max_prompt_length: 8_000_000,
     },
-    env: ENV,
+    env: Names::Listed(ENV),
     home_env: &["GEMINI_CLI_HOME", "GOOGLE_APPLICATION_CREDENTIALS"],
     project_files: &[".gemini/settings.json"],
     // SIGTERM makes it exit 0 within a tenth of a second. It leaves its shells,

@@ -21,16 +21,17 @@ mod turn;
 mod variables;
 mod warm;
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use super::{AgentSpec, Caps, Signal, StopStep};
+use super::{AgentName, AgentSpec, Caps, Names, Signal, StopStep};
 use crate::request;
 
 /// Everything Ostler knows about OpenCode.
 pub static SPEC: AgentSpec = AgentSpec {
-    name: "opencode",
-    title: "OpenCode",
-    program: "opencode",
+    name: AgentName::built_in("opencode"),
+    title: Cow::Borrowed("OpenCode"),
+    program: Cow::Borrowed("opencode"),
+    custom: None,
     natives: NATIVES,
     caps: Caps {
         supports_session_continuation: true,
@@ -49,7 +50,7 @@ pub static SPEC: AgentSpec = AgentSpec {
         default_model: None,
         max_prompt_length: 0,
     },
-    env: ENV,
+    env: Names::Listed(ENV),
     home_env: &[
         "OPENCODE_CONFIG",
         "OPENCODE_CONFIG_DIR",

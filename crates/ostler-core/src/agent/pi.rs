@@ -24,16 +24,17 @@ mod warm;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use super::{AgentSpec, Caps, Signal, StopStep};
+use super::{AgentName, AgentSpec, Caps, Names, Signal, StopStep};
 use crate::request::RequestError;
 
 /// Everything Ostler knows about Pi.
 pub static SPEC: AgentSpec = AgentSpec {
-    name: "pi",
-    title: "Pi",
-    program: "pi",
+    name: AgentName::built_in("pi"),
+    title: Cow::Borrowed("Pi"),
+    program: Cow::Borrowed("pi"),
+    custom: None,
     // It is JavaScript that `env node` runs; there is no native program.
     natives: &[],
     caps: Caps {
@@ -52,7 +53,7 @@ pub static SPEC: AgentSpec = AgentSpec {
         default_model: None,
         max_prompt_length: 0,
     },
-    env: ENV,
+    env: Names::Listed(ENV),
     home_env: &["PI_CODING_AGENT_DIR"],
     project_files: &["AGENTS.override.md", "AGENTS.md", "CLAUDE.md", ".pi", ".agents/skills"],
     // SIGTERM makes it end its running shell and exit 143 within 50 ms. SIGINT

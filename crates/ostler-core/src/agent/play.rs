@@ -74,7 +74,7 @@ pub(crate) fn play_with(
     options: &Options,
     open: &Open,
 ) -> Vec<Action> {
-    let mut dialect = (spec.dialect)(&launch_of(options, open, "hi"));
+    let mut dialect = (spec.dialect)(&launch_of(spec, options, open, "hi"));
     let mut out = Vec::new();
     for (from, bytes) in [(Stream::Stderr, &recording.stderr), (Stream::Stdout, &recording.stdout)]
     {

@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Action, AgentSpec, Dialect, Input, Launch};
+use super::{Action, Dialect, Input, Launch};
 use crate::{
     event::Stream,
     request::{Format, Options},
@@ -17,17 +17,17 @@ use crate::{
 const MAX_LINES: usize = 200;
 
 /// Makes the agent's dialect, or both of them where the format is not known.
-pub(crate) fn dialect(spec: &AgentSpec, launch: &Launch<'_>) -> Box<dyn Dialect> {
+pub(crate) fn dialect(launch: &Launch<'_>) -> Box<dyn Dialect> {
     let is_unsaid = launch.options.template.as_ref().is_some_and(|t| t.format.is_none());
     if !is_unsaid {
-        return (spec.dialect)(launch);
+        return (launch.spec.dialect)(launch);
     }
     let with = |format: Format| {
         let mut options: Options = launch.options.clone();
         if let Some(template) = &mut options.template {
             template.format = Some(format);
         }
-        (spec.dialect)(&Launch { options: &options, ..*launch })
+        (launch.spec.dialect)(&Launch { options: &options, ..*launch })
     };
     Box::new(Sniff {
         json: Reader::new(with(Format::StreamJson)),

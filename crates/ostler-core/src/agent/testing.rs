@@ -30,14 +30,24 @@ use crate::{
 };
 
 /// A launch of one turn by a version that nobody asked for.
-pub(crate) fn launch_of<'a>(options: &'a Options, open: &'a Open, prompt: &'a str) -> Launch<'a> {
-    Launch { mode: Mode::OneShot, options, open, prompt, version: None, run_dir: Path::new("/run") }
+pub(crate) fn launch_of<'a>(
+    spec: &'a AgentSpec,
+    options: &'a Options,
+    open: &'a Open,
+    prompt: &'a str,
+) -> Launch<'a> {
+    let (mode, run_dir) = (Mode::OneShot, Path::new("/run"));
+    Launch { spec, mode, options, open, prompt, version: None, run_dir }
 }
 
 /// A launch of a process that is kept, by a version that nobody asked for.
-pub(crate) fn warm_launch_of<'a>(options: &'a Options, open: &'a Open) -> WarmLaunch<'a> {
+pub(crate) fn warm_launch_of<'a>(
+    spec: &'a AgentSpec,
+    options: &'a Options,
+    open: &'a Open,
+) -> WarmLaunch<'a> {
     let (run_dir, new_id) = (Path::new("/run"), "00000000-0000-4000-8000-000000000000");
-    WarmLaunch { options, open, new_id, version: None, variables: &[], run_dir }
+    WarmLaunch { spec, options, open, new_id, version: None, variables: &[], run_dir }
 }
 
 /// Returns the arguments.
@@ -126,7 +136,7 @@ pub(crate) fn play_any(
     lines: &[AnyLine],
     exit: &Exit,
 ) -> Vec<Action> {
-    let mut dialect = (spec.dialect)(&launch_of(options, open, "hi"));
+    let mut dialect = (spec.dialect)(&launch_of(spec, options, open, "hi"));
     let mut out = Vec::new();
     for AnyLine { bytes, from, cut, at } in lines {
         dialect.step(*at, Input::Line { from: *from, bytes, cut: *cut }, &mut out);

@@ -58,7 +58,7 @@ proptest! {
         pieces in prop::collection::vec(1..4000_usize, 1..20),
     ) {
         let spec = AGENTS[agent];
-        let paths = recordings(spec.name);
+        let paths = recordings(&spec.name);
         let whole = Recording::read(pick.get::<PathBuf>(&paths));
         let split = Recording {
             stdout: through_lines(&whole.stdout, &pieces),
@@ -78,7 +78,7 @@ proptest! {
         code in prop::option::of(0..4_i32),
     ) {
         let spec = AGENTS[agent];
-        let mut recording = Recording::read(pick.get::<PathBuf>(&recordings(spec.name)));
+        let mut recording = Recording::read(pick.get::<PathBuf>(&recordings(&spec.name)));
         if !recording.stdout.is_empty() {
             recording.stdout.truncate(at.index(recording.stdout.len()));
         }
@@ -90,12 +90,12 @@ proptest! {
     // Property 7: name resolution as the contract says.
     #[test]
     fn only_the_exact_names_are_names(name in "\\PC{0,12}|claude|codex|Claude|claudecode|CODEX") {
-        let known = AGENTS.iter().any(|spec| spec.name == name);
+        let known = AGENTS.iter().any(|spec| spec.name == *name);
         prop_assert_eq!(resolve_backend(Some(&name)).is_ok(), known);
         prop_assert_eq!(resolve_provider(&name).is_ok(), known || name == "claudecode");
         if let Err(error) = resolve_backend(Some(&name)) {
             for spec in AGENTS {
-                prop_assert!(error.to_string().contains(spec.name));
+                prop_assert!(error.to_string().contains(&*spec.name));
             }
         }
         if let Err(error) = resolve_provider(&name) {
@@ -114,7 +114,7 @@ proptest! {
         let mut options = Options::new("/workspace");
         options.format = format;
         options.permissions = permissions;
-        let open = if resumed { resume(AGENTS[agent].name) } else { Open::New };
+        let open = if resumed { resume(&AGENTS[agent].name) } else { Open::New };
         let line = launch_of(AGENTS[agent], &options, &open, &prompt);
         let as_argument = line.args.iter().filter(|word| **word == *prompt).count();
         let plain = launch_of(AGENTS[agent], &options, &open, "0");
@@ -131,7 +131,7 @@ fn resume(agent: &str) -> Open {
 }
 
 fn launch_of(spec: &AgentSpec, options: &Options, open: &Open, prompt: &str) -> CommandLine {
-    (spec.launch)(&testing::launch_of(options, open, prompt)).unwrap()
+    (spec.launch)(&testing::launch_of(spec, options, open, prompt)).unwrap()
 }
 
 /// Fills in a template of two words, and returns its arguments.
@@ -251,7 +251,7 @@ proptest! {
         let exit = testing::exit(code, &stderr);
         let actions = testing::play_any(spec, &Options::new("/workspace"), &Open::New, &[], &exit);
         let failure = testing::end_of(&actions).failure.clone().unwrap();
-        let failure = failure.with_exit(spec.title, code, &stderr);
+        let failure = failure.with_exit(&spec.title, code, &stderr);
         let shown: String = stderr.chars().take(500).collect();
         let shown = if stderr.is_empty() { "unknown error" } else { shown.as_str() };
         let expected = format!("{} CLI error (exit {code}): {shown}", spec.title);

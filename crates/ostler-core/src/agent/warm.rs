@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, fmt, path::Path};
 
-use super::{CommandLine, Dialect, Launch, LaunchError, StopStep};
+use super::{AgentSpec, CommandLine, Dialect, Launch, LaunchError, StopStep};
 use crate::{
     event::Mode,
     memo::Memo,
@@ -42,6 +42,8 @@ impl fmt::Debug for WarmSpec {
 /// can be changed in a running process must not be in the line.
 #[derive(Clone, Copy)]
 pub struct WarmLaunch<'a> {
+    /// Of which agent.
+    pub spec: &'a AgentSpec,
     /// How to run it.
     pub options: &'a Options,
     /// For which session, at first.
@@ -76,6 +78,7 @@ impl<'a> WarmLaunch<'a> {
     #[must_use]
     pub fn as_launch(&self) -> Launch<'a> {
         Launch {
+            spec: self.spec,
             mode: Mode::Warm,
             options: self.options,
             open: self.open,

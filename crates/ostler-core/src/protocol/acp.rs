@@ -10,7 +10,10 @@
 mod asking;
 mod call;
 mod client;
+mod hello;
 mod session;
+mod settings;
+mod spent;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -18,9 +21,15 @@ mod tests;
 mod turn;
 mod update;
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-pub(crate) use self::{call::Call, client::dialect};
+pub(crate) use self::{
+    call::Call,
+    client::dialect,
+    hello::{hello, introduction},
+};
 use super::jsonrpc::RpcError;
 use crate::{
     agent::{Action, Exit, TurnKey},
@@ -33,9 +42,11 @@ use crate::{
 pub(crate) struct AcpFacts {
     /// Makes the id by which an existing session is loaded.
     pub(crate) load_id: fn(&str) -> String,
-    /// Whether the history of a loaded session is told on after the reply,
-    /// until the commands are told.
-    pub(crate) replays_late: bool,
+    /// How long the history of a loaded session may be told on after the reply,
+    /// if the commands are not told before.
+    pub(crate) replay: Option<Duration>,
+    /// Whether modes and options are set by the protocol, and not models alone.
+    pub(crate) has_settings: bool,
     /// Whether every piece of a thought is a thought.
     pub(crate) thoughts_are_whole: bool,
     /// Returns whether a piece of the answer is not the model's.
@@ -47,6 +58,8 @@ pub(crate) struct AcpFacts {
     /// Makes the text that is sent, of the prompt and the options; the last one
     /// says whether the session has had its system prompt.
     pub(crate) prompt: fn(&str, &Options, bool) -> String,
+    /// Returns whether a call only looks, so that it may be made read-only.
+    pub(crate) looks: fn(&Call) -> bool,
     /// Returns what is to be said about options that a session cannot take.
     pub(crate) ignored: fn(&Open, &Options) -> Option<&'static str>,
     /// Reads what a turn used, and the model that did most of it.
@@ -55,8 +68,44 @@ pub(crate) struct AcpFacts {
     pub(crate) stopped: fn(&str) -> Option<Failure>,
     /// Finds out why the agent did not do what it was asked.
     pub(crate) failure: fn(&RpcError) -> Failure,
+    /// Returns whether this refusal to open a session means that there is none.
+    pub(crate) is_lost: fn(&RpcError) -> bool,
+    /// Returns what an agent does, of those with this name, that others do not.
+    pub(crate) habits: fn(&str) -> &'static Habits,
     /// Makes the reader of standard error.
     pub(crate) stderr: fn() -> Box<dyn Stderr>,
+}
+
+/// What one program does and others that speak the protocol do not.
+pub(crate) struct Habits {
+    /// Returns whether a piece of an answer is a notice in the model's place.
+    pub(crate) is_notice: fn(&str) -> bool,
+    /// Finds out whether the last piece of an answer tells of a failure; the
+    /// turn may have used the model or not.
+    pub(crate) told_failure: fn(&str, Used) -> Option<Failure>,
+    /// Whether it counts what a session uses from its loading on.
+    pub(crate) counts_anew: bool,
+    /// What it asks though it can do without an answer.
+    pub(crate) idle_requests: &'static [&'static str],
+}
+
+impl Habits {
+    /// Nothing of its own.
+    pub(crate) const NONE: Self = Self {
+        is_notice: |_| false,
+        told_failure: |_, _| None,
+        counts_anew: false,
+        idle_requests: &[],
+    };
+}
+
+/// Whether a turn has used the model, as far as the agent tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Used {
+    /// It is told to have used some.
+    Some,
+    /// Nothing is told.
+    NothingTold,
 }
 
 /// Reads what an agent prints beside the protocol.

@@ -19,7 +19,7 @@ impl Agent for Named {
     fn validate(&self) -> BoxFuture<'_, Result<Health, BinaryError>> {
         Box::pin(async move {
             if self.mark == 0 {
-                let (agent, hint) = ("gone", "");
+                let (agent, hint) = (self.name.clone(), "");
                 return Err(BinaryError::Missing { agent, path: "gone".into(), hint });
             }
             let path = format!("/{}", self.mark).into();

@@ -25,7 +25,7 @@ use super::{
     worker::Command,
 };
 use crate::{
-    agent::{SessionKey, TurnKey},
+    agent::{AgentName, SessionKey, TurnKey},
     failure::{Failure, FailureKind},
     host::Host,
     proc,
@@ -106,8 +106,8 @@ pub(crate) enum News {
 }
 
 enum Call {
-    Join { agent: &'static str, id: String, key: Box<Key>, reply: oneshot::Sender<Option<Lease>> },
-    Release { agent: &'static str, id: String, reply: oneshot::Sender<()> },
+    Join { agent: AgentName, id: String, key: Box<Key>, reply: oneshot::Sender<Option<Lease>> },
+    Release { agent: AgentName, id: String, reply: oneshot::Sender<()> },
     Take { seed: Box<Seed>, open: Box<Open>, reply: oneshot::Sender<Result<Lease, Reason>> },
     Stats { reply: oneshot::Sender<PoolStats> },
 }
@@ -161,14 +161,14 @@ impl Pool {
     /// Finds the process in which a session is open, if it would be started in
     /// the same way now. Any other process gives the session up, at once or
     /// after its turn.
-    pub(crate) async fn join(&self, agent: &'static str, id: &str, key: Key) -> Option<Lease> {
-        let (id, key) = (id.to_owned(), Box::new(key));
+    pub(crate) async fn join(&self, agent: &AgentName, id: &str, key: Key) -> Option<Lease> {
+        let (agent, id, key) = (agent.clone(), id.to_owned(), Box::new(key));
         self.call(|reply| Call::Join { agent, id, key, reply }).await.flatten()
     }
 
     /// Makes whatever process has the session give it up.
-    pub(crate) async fn release(&self, agent: &'static str, id: &str) {
-        let id = id.to_owned();
+    pub(crate) async fn release(&self, agent: &AgentName, id: &str) {
+        let (agent, id) = (agent.clone(), id.to_owned());
         // Without a pool there is nothing to give up.
         self.call(|reply| Call::Release { agent, id, reply }).await.unwrap_or_default();
     }
@@ -205,13 +205,13 @@ struct Keeper {
     next_member: u64,
     stats: PoolStats,
     /// Sessions whose process died, the latest last.
-    bereft: VecDeque<(&'static str, String)>,
+    bereft: VecDeque<(AgentName, String)>,
     news: mpsc::UnboundedSender<News>,
 }
 
 /// A kept process, as the pool sees it.
 struct Member {
-    agent: &'static str,
+    agent: AgentName,
     key: Key,
     capacity: usize,
     commands: mpsc::Sender<Command>,
@@ -286,10 +286,10 @@ impl Keeper {
         // Whoever called may have given up since: a lease then comes back by itself.
         match call {
             Call::Join { agent, id, key, reply } => {
-                reply.send(self.join(agent, &id, &key)).ok();
+                reply.send(self.join(&agent, &id, &key)).ok();
             }
             Call::Release { agent, id, reply } => {
-                self.give_up(agent, &id, None);
+                self.give_up(&agent, &id, None);
                 reply.send(()).ok();
             }
             Call::Take { seed, open, reply } => {
@@ -336,7 +336,7 @@ impl Keeper {
     /// Notes whose process died, so that the next turn there can be told.
     fn remember_dead(&mut self, member: Member) {
         let ids = member.seats.into_values().filter_map(|seat| seat.id);
-        self.bereft.extend(ids.map(|id| (member.agent, id)));
+        self.bereft.extend(ids.map(|id| (member.agent.clone(), id)));
         let n_too_many = self.bereft.len().saturating_sub(MAX_BEREFT);
         self.bereft.drain(..n_too_many);
     }
@@ -355,11 +355,11 @@ impl Keeper {
         self.make_room();
     }
 
-    fn join(&mut self, agent: &'static str, id: &str, key: &Key) -> Option<Lease> {
+    fn join(&mut self, agent: &AgentName, id: &str, key: &Key) -> Option<Lease> {
         self.retire_outdated(key);
         self.give_up(agent, id, Some(key));
         let (member_id, session) = self.members.iter().find_map(|(member_id, member)| {
-            let fits = member.agent == agent && member.key == *key && !member.retired;
+            let fits = member.agent == *agent && member.key == *key && !member.retired;
             fits.then(|| member.find(id)).flatten().map(|session| (*member_id, session))
         })?;
         self.stats.reused += 1;
@@ -367,10 +367,10 @@ impl Keeper {
     }
 
     /// Makes processes give a session up, except one with this key.
-    fn give_up(&mut self, agent: &'static str, id: &str, but: Option<&Key>) {
+    fn give_up(&mut self, agent: &AgentName, id: &str, but: Option<&Key>) {
         for member in self.members.values_mut() {
             let stays = !member.retired && but == Some(&member.key);
-            if member.agent != agent || stays {
+            if member.agent != *agent || stays {
                 continue;
             }
             let Some(session) = member.find(id) else { continue };
@@ -410,7 +410,8 @@ impl Keeper {
         member.seats.insert(session, seat);
         let mut lease = self.lease(member_id, session, true).ok_or_else(shutting_down)?;
         lease.is_replacement = open.memo().is_some_and(|memo| {
-            let known = |(agent, id): &(&str, String)| *agent == seed.spec().name && *id == memo.id;
+            let known =
+                |(agent, id): &(AgentName, String)| *agent == seed.spec().name && *id == memo.id;
             let found = self.bereft.iter().position(known);
             found.is_some_and(|at| self.bereft.remove(at).is_some())
         });
@@ -425,7 +426,7 @@ impl Keeper {
         self.tasks.spawn(worker.run());
         self.stats.started += 1;
         let member = Member {
-            agent: seed.spec().name,
+            agent: seed.spec().name.clone(),
             key: seed.key.clone(),
             capacity: seed.warm.sessions_per_process,
             commands,

@@ -16,7 +16,7 @@ use super::{
     worker::{Command, Parts, Worker},
 };
 use crate::{
-    agent::{AgentSpec, CommandLine, LaunchError, Stdin, WarmLaunch, WarmSpec},
+    agent::{AgentRef, CommandLine, LaunchError, Stdin, WarmLaunch, WarmSpec},
     failure::chain,
     prepared::{Prepared, not_started},
     proc::{self, Spawn},
@@ -105,8 +105,8 @@ impl Seed {
     }
 
     /// Returns whose process it is.
-    pub(crate) fn spec(&self) -> &'static AgentSpec {
-        self.prepared.spec
+    pub(crate) fn spec(&self) -> &AgentRef {
+        &self.prepared.spec
     }
 
     /// Starts a process, for a session that exists or for any new one.
@@ -145,6 +145,7 @@ impl Seed {
         let stop = CancellationToken::new();
         let pid = proc.pid();
         let dialect = (warm.dialect)(&WarmLaunch {
+            spec: &prepared.spec,
             options: &prepared.request.options,
             open,
             new_id: &new_id,
@@ -154,7 +155,7 @@ impl Seed {
         });
         let worker = Worker::new(Parts {
             member,
-            agent: prepared.spec.name,
+            agent: prepared.spec.name.clone(),
             is_shared: warm.sessions_per_process > 1,
             can_steer: warm.supports_steering,
             stop_plan: warm.stop,
@@ -182,6 +183,7 @@ pub(super) fn line(
 ) -> Result<CommandLine, LaunchError> {
     let variables = prepared.environment(&CommandLine::default(), run_dir, "");
     (warm.launch)(&WarmLaunch {
+        spec: &prepared.spec,
         options: &prepared.request.options,
         open,
         new_id,

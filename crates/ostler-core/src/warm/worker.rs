@@ -33,7 +33,9 @@ use super::{
     wire::Wire,
 };
 use crate::{
-    agent::{Action, Dialect, Exit, Input, Order, SessionKey, StopStep, TurnEnd, TurnKey},
+    agent::{
+        Action, AgentName, Dialect, Exit, Input, Order, SessionKey, StopStep, TurnEnd, TurnKey,
+    },
     driver::{stopper::Stopper, timers::Timers},
     event::EventBody,
     failure::Failure,
@@ -79,7 +81,7 @@ pub(crate) type UnaskedHook =
 /// What a worker is made from.
 pub(crate) struct Parts {
     pub(crate) member: MemberId,
-    pub(crate) agent: &'static str,
+    pub(crate) agent: AgentName,
     pub(crate) is_shared: bool,
     pub(crate) can_steer: bool,
     pub(crate) stop_plan: &'static [StopStep],
@@ -324,7 +326,7 @@ impl Worker {
             let known = entry.id.as_ref().or(entry.asked.as_ref());
             let is_other = known.is_none_or(|known| known != id);
             if is_other {
-                let path = self.parts.memos.path(self.parts.agent, id, "lock");
+                let path = self.parts.memos.path(&self.parts.agent, id, "lock");
                 // Without the lock the turn still runs; only a second user would
                 // not be told to wait.
                 entry.lock = SessionLock::try_take(&path).ok().flatten();
@@ -332,9 +334,9 @@ impl Worker {
             // What was allowed for one session is not for another.
             let mine = mem::take(&mut entry.allowed);
             if entry.id.is_none() {
-                self.parts.allowances.add(self.parts.agent, id, mine);
+                self.parts.allowances.add(&self.parts.agent, id, mine);
             }
-            entry.allowed = self.parts.allowances.of(self.parts.agent, id);
+            entry.allowed = self.parts.allowances.of(&self.parts.agent, id);
             entry.id = Some(id.to_owned());
             let member = self.parts.member;
             self.tell(News::Opened { member, session, id: id.to_owned() });

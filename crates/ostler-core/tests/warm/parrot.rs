@@ -1,13 +1,13 @@
 //! An agent for tests that is kept between turns: a shell script, and the
 //! dialect that speaks with it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use ostler_core::{
     agent::{
-        Action, AgentSpec, Caps, CommandLine, Dialect, Input, Launch, LaunchError, Order,
-        SessionKey, Signal, Stdin, StopStep, TurnEnd, TurnKey, WarmLaunch, WarmSpec,
+        Action, AgentName, AgentSpec, Caps, CommandLine, Dialect, Input, Launch, LaunchError,
+        Names, Order, SessionKey, Signal, Stdin, StopStep, TurnEnd, TurnKey, WarmLaunch, WarmSpec,
     },
     event::{EventBody, Status, Stream},
     failure::{Failure, FailureKind},
@@ -51,9 +51,10 @@ pub(crate) static SWALLOW: AgentSpec = spec("swallow", None);
 
 const fn spec(name: &'static str, warm: Option<&'static WarmSpec>) -> AgentSpec {
     AgentSpec {
-        name,
-        title: "Parrot",
-        program: "sh",
+        name: AgentName::built_in(name),
+        title: Cow::Borrowed("Parrot"),
+        program: Cow::Borrowed("sh"),
+        custom: None,
         natives: &[],
         caps: Caps {
             supports_session_continuation: true,
@@ -68,7 +69,7 @@ const fn spec(name: &'static str, warm: Option<&'static WarmSpec>) -> AgentSpec 
             default_model: None,
             max_prompt_length: 0,
         },
-        env: &[],
+        env: Names::Listed(&[]),
         home_env: &[],
         project_files: &[],
         stop: STOP,

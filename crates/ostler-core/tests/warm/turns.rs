@@ -239,7 +239,7 @@ async fn a_turn_that_waited_for_one_whose_process_died_finds_another() {
 async fn two_turns_of_a_session_that_is_not_open_yet_share_one_process() {
     for spec in [&PARROT, &FLOCK] {
         let place = Place::new();
-        let known = ostler_core::Memo::of_id(spec.name, "from-before");
+        let known = ostler_core::Memo::of_id(&spec.name, "from-before");
         let start = |prompt: &str| place.start(spec, place.request(prompt).resume(known.clone()));
         let (first, second) = tokio::join!(start("say one"), start("say two"));
         let (first, second) = tokio::join!(ended(first), ended(second));

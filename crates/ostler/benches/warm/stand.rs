@@ -40,7 +40,7 @@ pub(crate) struct Stand<'a> {
 
 impl<'a> Stand<'a> {
     pub(crate) fn scripted(place: &Path, spec: &'static AgentSpec, runtime: &'a Runtime) -> Self {
-        let name = spec.name;
+        let name: &str = &spec.name;
         let program = scripted_agent(place, name);
         Self::of(&place.join("scripted").join(name), name, runtime, &program)
     }
@@ -64,7 +64,8 @@ impl<'a> Stand<'a> {
     ) -> Self {
         let folder = clis.join("node_modules/.bin");
         let path = format!("{}:/usr/bin:/bin", folder.display());
-        let (name, program) = (spec.name, folder.join(spec.program));
+        let name: &str = &spec.name;
+        let program = folder.join(&*spec.program);
         let settings = model::settings(name, &sim.base_url()).unwrap();
         let place = place.join("real").join(name);
         Self::new(&place, name, runtime, &program, &path, Some(settings))

@@ -8,7 +8,7 @@ use std::io;
 use clap::{Args, ValueEnum};
 use ostler_core::{
     CliAgent, Host, HostConfig,
-    agent::{AGENTS, AgentSpec, Caps},
+    agent::{AgentRef, Caps},
     binary::BinaryError,
     registry::Agent as _,
     version::Health,
@@ -40,7 +40,8 @@ pub(crate) enum FormArg {
 /// Lists the agents.
 pub(crate) async fn run(args: AgentsArgs, settings: Settings, ui: &mut Ui) -> Exit {
     let host = Host::new(HostConfig::from_environment(settings.environment.clone()));
-    let rows: Vec<_> = look(&settings, &host).await.iter().map(Row::new).collect();
+    let looks = look(&settings, &host).await;
+    let rows: Vec<_> = looks.iter().map(Row::new).collect();
     let shown = match args.output {
         FormArg::Text => ui.line(&text(&rows)),
         FormArg::Json => {
@@ -63,7 +64,7 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    pub(crate) fn spec(&self) -> &'static AgentSpec {
+    pub(crate) fn spec(&self) -> &AgentRef {
         self.agent.spec()
     }
 }
@@ -71,8 +72,8 @@ impl Look {
 /// Looks for every agent, all at once, in the order of the table.
 pub(crate) async fn look(settings: &Settings, host: &Host) -> Vec<Look> {
     let mut tasks = JoinSet::new();
-    for (number, spec) in AGENTS.iter().enumerate() {
-        let agent = agent(spec, settings, host);
+    for (number, spec) in settings.roster.iter().enumerate() {
+        let agent = agent(spec.clone(), settings, host);
         tasks.spawn(async move {
             let found = agent.validate().await;
             (number, Look { agent, found })
@@ -84,19 +85,22 @@ pub(crate) async fn look(settings: &Settings, host: &Host) -> Vec<Look> {
 }
 
 /// Returns an agent with the program that the settings name for it, if they do.
-pub(crate) fn agent(spec: &'static AgentSpec, settings: &Settings, host: &Host) -> CliAgent {
+pub(crate) fn agent(spec: AgentRef, settings: &Settings, host: &Host) -> CliAgent {
+    let is_backend = spec.name == settings.agent.name;
     let agent = CliAgent::new(spec, host.clone());
     match &settings.program {
-        Some(program) if spec.name == settings.agent.name => agent.with_program(program),
+        Some(program) if is_backend => agent.with_program(program),
         Some(_) | None => agent,
     }
 }
 
 /// One agent, as it is printed. The field names are part of the contract.
 #[derive(Serialize)]
-struct Row {
-    name: &'static str,
-    title: &'static str,
+struct Row<'a> {
+    name: &'a str,
+    title: &'a str,
+    /// Whether it comes from the configuration file.
+    configured: bool,
     installed: bool,
     path: Option<String>,
     version: Option<String>,
@@ -104,21 +108,22 @@ struct Row {
     version_status: Option<Standing>,
     tested_versions: &'static [&'static str],
     warm: bool,
-    capabilities: &'static Caps,
+    capabilities: &'a Caps,
     /// Why it cannot run, or what is not as it should be.
     problem: Option<String>,
     install_hint: &'static str,
 }
 
-impl Row {
-    fn new(look: &Look) -> Self {
+impl<'a> Row<'a> {
+    fn new(look: &'a Look) -> Self {
         let spec = look.spec();
         let health = look.found.as_ref().ok();
         let version = health.and_then(|health| health.version.clone());
         let status = health.map(|_| Standing::of(version.as_deref(), spec.tested_versions));
         Self {
-            name: spec.name,
-            title: spec.title,
+            name: &spec.name,
+            title: &spec.title,
+            configured: spec.custom.is_some(),
             installed: health.is_some(),
             path: health.map(|health| health.path.display().to_string()),
             version,
@@ -196,6 +201,8 @@ fn align(rows: &[Vec<String>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use ostler_core::agent::AGENTS;
+
     use super::*;
 
     #[test]

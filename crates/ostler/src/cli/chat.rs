@@ -69,6 +69,7 @@ pub(crate) async fn run(args: ChatArgs, settings: Settings, ui: &mut Ui) -> Exit
     let output = args.turn.output;
     let (unasked, turns) = mpsc::channel(UNASKED_AHEAD);
     let speech = speech(output, ui);
+    let agents = settings.roster.iter().map(|spec| spec.name.to_string()).collect();
     let setup = Setup { args: args.turn, settings, host: host.clone(), speech, unasked };
     let begun = match setup.begin() {
         Ok(begun) => begun,
@@ -81,11 +82,11 @@ pub(crate) async fn run(args: ChatArgs, settings: Settings, ui: &mut Ui) -> Exit
         ui.notice(&format!("ostler: warning: {warning}"));
     }
     if let Some((exit, failure)) = unusable(&begun.agent, &begun.request) {
-        Renderer::new(output, ui).not_started(begun.agent.spec().name, &failure);
+        Renderer::new(output, ui).not_started(&begun.agent.spec().name, &failure);
         return exit;
     }
     let (source, signals) =
-        match source(speech, ui).and_then(|source| Ok((source, Signals::listen()?))) {
+        match source(speech, agents, ui).and_then(|source| Ok((source, Signals::listen()?))) {
             Ok(heard) => heard,
             Err(error) => {
                 ui.notice(&format!("ostler: could not listen: {error}"));
@@ -110,11 +111,11 @@ fn speech(output: OutputArg, ui: &Ui) -> Speech {
     }
 }
 
-fn source(speech: Speech, ui: &mut Ui) -> io::Result<Source> {
+fn source(speech: Speech, agents: Vec<String>, ui: &mut Ui) -> io::Result<Source> {
     if speech != Speech::Person {
         return input::lines().map(Source::Pipe);
     }
-    let (editor, above) = Editor::start()?;
+    let (editor, above) = Editor::start(agents)?;
     ui.print_above(above);
     Ok(Source::Terminal { editor, typed: Typed::open().ok() })
 }

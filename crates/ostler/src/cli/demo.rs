@@ -98,14 +98,14 @@ async fn interrupted() -> io::Result<Exit> {
 async fn tour(args: &DemoArgs, settings: Settings, ui: &mut Ui) -> io::Result<Exit> {
     let chosen: Vec<_> = AGENTS
         .iter()
-        .filter(|spec| args.agents.is_empty() || args.agents.iter().any(|name| name == spec.name))
+        .filter(|spec| args.agents.is_empty() || args.agents.iter().any(|name| spec.name == **name))
         .collect();
     if chosen.is_empty() {
-        let names: Vec<_> = AGENTS.iter().map(|spec| spec.name).collect();
+        let names: Vec<_> = AGENTS.iter().map(|spec| spec.name.as_str()).collect();
         ui.notice(&format!("ostler: no such agent; valid agents: {}", names.join(", ")));
         return Ok(Exit::Usage);
     }
-    let stage = Stage::set(&settings.environment).await?;
+    let stage = Stage::set(&settings).await?;
     ui.line(&format!("A simulated model listens on {}. No key is used.", stage.sim.base_url()))?;
     let mut rows = Vec::new();
     for spec in chosen {
@@ -134,7 +134,7 @@ impl Part<'_> {
         };
         ui.line(&format!("\n{} ({})", self.spec.title, self.describe(&agent, cast).await))?;
         let mut row = Row {
-            agent: self.spec.name,
+            agent: &self.spec.name,
             cast,
             session: String::new(),
             turns: Vec::new(),
@@ -215,7 +215,7 @@ impl Part<'_> {
             "#!/bin/sh\nexec '{own}' scripted --as {} --pace-ms 15 -- \"$@\"\n",
             self.spec.name
         );
-        let path = self.stage.folder().join(self.spec.program);
+        let path = self.stage.folder().join(&*self.spec.program);
         fs::write(&path, text)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         Ok(path)

@@ -7,6 +7,7 @@
 mod compare;
 mod facts;
 mod finding;
+mod handshake;
 mod installed;
 mod live;
 mod machine;
@@ -35,7 +36,8 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
-    /// Also run two real turns of every installed CLI, against the simulated model
+    /// Also run two real turns of every installed CLI, against the simulated model; agents from
+    /// the configuration are only started and introduce themselves
     #[arg(long)]
     live: bool,
     /// How long each of these turns may take
@@ -106,7 +108,7 @@ async fn rehearse(
     looks: &[Look],
     report: &mut Report<'_>,
 ) -> io::Result<()> {
-    let stage = match Stage::set(&settings.environment).await {
+    let stage = match Stage::set(settings).await {
         Ok(stage) => stage,
         Err(error) => {
             let message = format!("no turn could be tried: {error}");
@@ -117,7 +119,12 @@ async fn rehearse(
         let Ok(health) = &look.found else {
             continue;
         };
-        let agent = CliAgent::new(look.spec(), stage.host.clone()).with_program(&health.path);
+        let agent =
+            CliAgent::new(look.spec().clone(), stage.host.clone()).with_program(&health.path);
+        if look.spec().custom.is_some() {
+            report.add(vec![handshake::check(&agent, &stage, args.timeout).await])?;
+            continue;
+        }
         let keep = host.data_dir().join("doctor");
         let live = Live { agent: &agent, stage: &stage, timeout: args.timeout, keep };
         report.add(live.check().await)?;
@@ -181,7 +188,7 @@ struct Whole<'a> {
 
 /// Returns a finding as people read it. One fix for several findings stands below the last.
 fn line(finding: &Finding, next: Option<&Finding>) -> String {
-    let about = finding.agent.unwrap_or("ostler");
+    let about = finding.agent.as_deref().unwrap_or("ostler");
     let mut text = format!("{} {about:<9} {}", finding.level.sign(), finding.message);
     let is_repeated = next.is_some_and(|next| next.fix == finding.fix);
     if let Some(fix) = finding.fix.as_ref().filter(|_| !is_repeated) {

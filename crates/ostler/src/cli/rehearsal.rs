@@ -7,12 +7,11 @@
 use std::{fs, io, path::Path, time::Duration};
 
 use ostler_core::{
-    Host, HostConfig, TurnRequest,
-    agent::{AGENTS, AgentSpec},
-    environment::Variables,
-    run_dir::RunDir,
+    Host, HostConfig, TurnRequest, agent::AgentSpec, environment::Variables, run_dir::RunDir,
 };
 use ostler_sim::model::{self, Sim};
+
+use crate::config::Settings;
 
 /// A prompt that makes the model read a file, which every agent may do without
 /// being asked.
@@ -34,8 +33,8 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Sets the stage up.
-    pub(crate) async fn set(environment: &Variables) -> io::Result<Self> {
-        let mut config = HostConfig::from_environment(without_accounts(environment));
+    pub(crate) async fn set(settings: &Settings) -> io::Result<Self> {
+        let mut config = HostConfig::from_environment(without_accounts(settings));
         let folder = folder(&config.run_root)?;
         config.data_dir = folder.path().join("data");
         let sim = Sim::start(model::Options::default()).await?;
@@ -50,7 +49,7 @@ impl Stage {
     pub(crate) fn request(&self, spec: &AgentSpec, prompt: &str) -> TurnRequest {
         let mut request = TurnRequest::new(prompt, self.folder().join("project"));
         request.timeout = Duration::from_secs(120);
-        request.options.home = Some(self.host.isolated_home(spec.name));
+        request.options.home = Some(self.host.isolated_home(&spec.name));
         request
     }
 
@@ -61,10 +60,10 @@ impl Stage {
         spec: &AgentSpec,
         prompt: &str,
     ) -> io::Result<Option<TurnRequest>> {
-        let Some(settings) = model::settings(spec.name, &self.sim.base_url()) else {
+        let Some(settings) = model::settings(&spec.name, &self.sim.base_url()) else {
             return Ok(None);
         };
-        settings.write_files(&self.host.isolated_home(spec.name))?;
+        settings.write_files(&self.host.isolated_home(&spec.name))?;
         let mut request = self.request(spec, prompt);
         let set = settings.environment.into_iter();
         request.options.env = set.map(|(name, value)| (name.to_owned(), Some(value))).collect();
@@ -82,12 +81,13 @@ impl Stage {
 
 /// Leaves out what would lead a CLI to an account or an address of the user's:
 /// the agents' own variables, and the proxies, behind which loopback is elsewhere.
-fn without_accounts(environment: &Variables) -> Variables {
+fn without_accounts(settings: &Settings) -> Variables {
     let leads_away = |name: &str| {
-        AGENTS.iter().any(|spec| spec.env.contains(&name))
+        settings.roster.iter().any(|spec| spec.env.contains(name))
             || name.to_ascii_lowercase().ends_with("_proxy")
     };
-    let kept = environment.iter().filter(|(name, _)| !name.to_str().is_some_and(leads_away));
+    let kept =
+        settings.environment.iter().filter(|(name, _)| !name.to_str().is_some_and(leads_away));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -106,6 +106,8 @@ fn folder(root: &Path) -> io::Result<RunDir> {
 
 #[cfg(test)]
 mod tests {
+    use ostler_core::agent::AGENTS;
+
     use super::*;
 
     #[test]
@@ -115,9 +117,10 @@ mod tests {
                 .map(|(name, value)| (name.into(), value.into()))
                 .into();
         environment.extend(
-            AGENTS.iter().flat_map(|spec| spec.env).map(|name| (name.into(), "mine".into())),
+            AGENTS.iter().flat_map(|spec| spec.env.iter()).map(|name| (name.into(), "mine".into())),
         );
-        let names: Vec<_> = without_accounts(&environment).into_keys().collect();
+        let settings = Settings::from_environment(environment).unwrap();
+        let names: Vec<_> = without_accounts(&settings).into_keys().collect();
         assert_eq!(names, ["HOME", "LANG", "PATH"]);
     }
 }

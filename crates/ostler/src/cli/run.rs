@@ -66,7 +66,7 @@ pub(crate) async fn run(args: RunArgs, settings: Settings, ui: &mut Ui) -> Exit 
     let exit = match agent.start(request).await {
         Err(error) => {
             let (exit, failure) = refusal(&error);
-            renderer.not_started(agent.spec().name, &failure);
+            renderer.not_started(&agent.spec().name, &failure);
             exit
         }
         Ok(turn) => {

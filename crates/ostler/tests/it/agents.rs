@@ -30,7 +30,7 @@ fn without_any_cli_every_agent_is_listed_with_how_to_install_it() {
     let rows = rows(&json);
     assert_eq!(rows.len(), AGENTS.len());
     for (spec, row) in AGENTS.iter().zip(&rows) {
-        assert_eq!(row["name"], spec.name);
+        assert_eq!(row["name"], *spec.name);
         assert_eq!(row["installed"], false);
         for key in ["path", "version", "version_status"] {
             assert_eq!(row[key], Value::Null, "{key}");
@@ -73,7 +73,7 @@ fn the_keys_of_a_row_are_the_documented_ones() {
 fn versions_are_judged_and_unreadable_ones_are_a_problem() {
     let place = Place::new();
     for (spec, answer) in AGENTS.iter().zip(["9999.0.1", "0.0.1", "none", "9999.0.1"]) {
-        place.program(spec.program, &format!("#!/bin/sh\necho {answer}\n"));
+        place.program(&spec.program, &format!("#!/bin/sh\necho {answer}\n"));
     }
     let outcome = agents(&place, &place.path("bin"), &["--output", "json"]);
     let statuses: Vec<_> =
@@ -97,11 +97,11 @@ fn the_program_of_the_chosen_backend_is_the_configured_one() {
     let mut command = place.ostler(&["agents", "--output", "json"]);
     command
         .env("PATH", "/nowhere")
-        .env("AGENT_BACKEND", spec.name)
+        .env("AGENT_BACKEND", &*spec.name)
         .env("BACKEND_CLI_PATH", &program);
     let rows = rows(&Outcome::of_input(command, None));
     for row in rows {
-        let is_chosen = row["name"] == spec.name;
+        let is_chosen = row["name"] == *spec.name;
         assert_eq!(row["installed"], is_chosen, "{row}");
         assert_eq!(row["version"] == "1.2.3", is_chosen, "{row}");
     }
@@ -113,7 +113,7 @@ fn an_agent_that_never_tells_its_version_does_not_hold_up_the_others() {
     let hang = place.script(&serde_json::json!([{ "do": "hang" }]));
     for spec in AGENTS {
         fs::create_dir_all(place.path("bin")).unwrap();
-        std::os::unix::fs::symlink(&hang, place.path("bin").join(spec.program)).unwrap();
+        std::os::unix::fs::symlink(&hang, place.path("bin").join(&*spec.program)).unwrap();
     }
     let began = std::time::Instant::now();
     let outcome = agents(&place, &place.path("bin"), &["--output", "json"]);
@@ -166,7 +166,7 @@ fn versions() -> String {
     text.push_str("|---|---|---|---|---|\n");
     for spec in AGENTS {
         let tested = spec.tested_versions.join(", ");
-        let (title, name, program) = (spec.title, spec.name, spec.program);
+        let (title, name, program) = (&spec.title, &spec.name, &spec.program);
         let hint = spec.install_hint;
         text.push_str(&format!("| {title} | `{name}` | `{program}` | {tested} | {hint} |\n"));
     }
@@ -176,7 +176,7 @@ fn versions() -> String {
 fn capabilities() -> String {
     let caps: Vec<Value> =
         AGENTS.iter().map(|spec| serde_json::to_value(&spec.caps).unwrap()).collect();
-    let titles: Vec<_> = AGENTS.iter().map(|spec| spec.title).collect();
+    let titles: Vec<_> = AGENTS.iter().map(|spec| &*spec.title).collect();
     let mut text = format!("| | {} |\n|---|", titles.join(" | "));
     text.push_str(&"---|".repeat(AGENTS.len()));
     text.push('\n');
@@ -193,7 +193,7 @@ fn kept() -> String {
         let cells: Vec<_> = AGENTS.iter().map(|spec| spec.warm.map_or("-".into(), cell)).collect();
         format!("| {name} | {} |\n", cells.join(" | "))
     };
-    let titles: Vec<_> = AGENTS.iter().map(|spec| spec.title).collect();
+    let titles: Vec<_> = AGENTS.iter().map(|spec| &*spec.title).collect();
     [
         format!("| kept running | {} |\n", titles.join(" | ")),
         format!("|---|{}\n", "---|".repeat(AGENTS.len())),

@@ -49,7 +49,7 @@ impl Said {
 
     /// Returns the messages of the live turns of an agent, put together.
     fn live(&self, spec: &AgentSpec) -> String {
-        let findings = self.about("live", Some(spec.name)).into_iter();
+        let findings = self.about("live", Some(&spec.name)).into_iter();
         findings.map(|finding| format!("{}\n", message(finding))).collect()
     }
 }
@@ -90,7 +90,7 @@ fn an_empty_machine_is_no_error_and_every_finding_has_the_documented_shape() {
         assert!(level == "ok" || finding["fix"].is_string(), "what to do about it: {finding}");
     }
     for spec in AGENTS {
-        let missing = said.only("binary", Some(spec.name));
+        let missing = said.only("binary", Some(&spec.name));
         assert_eq!(missing["level"], "info");
         assert_eq!(missing["fix"], spec.install_hint);
     }
@@ -117,18 +117,18 @@ fn a_chosen_backend_that_is_missing_or_no_program_is_an_error() {
     let place = Place::new();
     let spec = AGENTS.first().unwrap();
     let mut command = doctor(&place, &[]);
-    command.env("AGENT_BACKEND", spec.name);
+    command.env("AGENT_BACKEND", &*spec.name);
     let said = Said::of(command);
     assert_eq!(said.code, Some(1));
     assert_eq!(said.whole["ok"], false);
-    assert_eq!(said.only("binary", Some(spec.name))["level"], "error");
+    assert_eq!(said.only("binary", Some(&spec.name))["level"], "error");
     let program = place.program("own", "#!/bin/sh\n");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o644)).unwrap();
     for (path, words) in [(program, "is not executable"), (place.path("gone"), "does not exist")] {
         let mut command = doctor(&place, &[]);
-        command.env("AGENT_BACKEND", spec.name).env("BACKEND_CLI_PATH", &path);
+        command.env("AGENT_BACKEND", &*spec.name).env("BACKEND_CLI_PATH", &path);
         let said = Said::of(command);
-        let found = said.only("binary", Some(spec.name));
+        let found = said.only("binary", Some(&spec.name));
         assert_eq!((said.code, &found["level"]), (Some(1), &json!("error")));
         assert!(message(found).contains(words), "{found}");
     }
@@ -144,10 +144,10 @@ fn versions_are_tested_newer_older_or_unreadable() {
             ("unspoken", "warning", "could not be read"),
         ] {
             let place = Place::new();
-            place.program(spec.program, &format!("#!/bin/sh\necho {version}\n"));
+            place.program(&spec.program, &format!("#!/bin/sh\necho {version}\n"));
             let said = Said::by(&place, &[]);
             assert_eq!(said.code, Some(0), "a version alone breaks nothing: {}", said.whole);
-            let found = said.only("version", Some(spec.name));
+            let found = said.only("version", Some(&spec.name));
             assert_eq!(found["level"], level, "{found}");
             assert!(message(found).contains(words), "{found}");
         }
@@ -158,13 +158,13 @@ fn versions_are_tested_newer_older_or_unreadable() {
 fn a_script_of_nodes_without_node_is_an_error() {
     let place = Place::new();
     let spec = AGENTS.first().unwrap();
-    place.program(spec.program, "#!/usr/bin/env node\n");
+    place.program(&spec.program, "#!/usr/bin/env node\n");
     let said = Said::by(&place, &[]);
     assert_eq!(said.code, Some(1));
-    assert!(message(said.only("node", Some(spec.name))).contains("no `node` in PATH"));
+    assert!(message(said.only("node", Some(&spec.name))).contains("no `node` in PATH"));
     place.program("node", "#!/bin/sh\necho v99.1.2\n");
     let said = Said::by(&place, &[]);
-    let found = said.only("node", Some(spec.name));
+    let found = said.only("node", Some(&spec.name));
     assert_eq!(found["level"], "ok");
     assert!(message(found).contains("Node 99.1.2"), "{found}");
 }
@@ -217,21 +217,21 @@ fn what_killed_turns_left_is_removed_and_counted() {
 fn a_login_is_seen_without_being_read_and_no_value_is_ever_printed() {
     let place = Place::new();
     for spec in AGENTS {
-        place.program(spec.program, &format!("#!/bin/sh\necho {}\n", tested(spec)));
+        place.program(&spec.program, &format!("#!/bin/sh\necho {}\n", tested(spec)));
     }
     let said = Said::by(&place, &[]);
     for spec in AGENTS {
-        let found = said.only("login", Some(spec.name));
+        let found = said.only("login", Some(&spec.name));
         assert_eq!(found["level"], "warning");
         assert!(!fix(found).is_empty());
     }
     let mut command = doctor(&place, &[]);
-    for name in AGENTS.iter().flat_map(|spec| spec.env) {
+    for name in AGENTS.iter().flat_map(|spec| spec.env.iter()) {
         command.env(name, "secret-value");
     }
     let said = Said::of(command);
     for spec in AGENTS {
-        let found = said.only("login", Some(spec.name));
+        let found = said.only("login", Some(&spec.name));
         assert_eq!(found["level"], "ok");
         assert!(message(found).ends_with(" is set"), "{found}");
     }

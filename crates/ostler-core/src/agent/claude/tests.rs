@@ -43,7 +43,7 @@ fn recording(name: &str) -> Recording {
 }
 
 fn a_launch<'a>(options: &'a Options, open: &'a Open, prompt: &'a str) -> Launch<'a> {
-    Launch { run_dir: Path::new(RUN_DIR), ..launch_of(options, open, prompt) }
+    Launch { run_dir: Path::new(RUN_DIR), ..launch_of(&SPEC, options, open, prompt) }
 }
 
 fn command_line(options: &Options, open: &Open, prompt: &str) -> CommandLine {

@@ -24,7 +24,7 @@ use crate::{
 const SESSION: &str = "01a1e088-9109-7530-b2ac-e9fa07582dea";
 
 fn command_line(options: &Options, open: &Open, prompt: &str) -> CommandLine {
-    (SPEC.launch)(&launch_of(options, open, prompt)).unwrap()
+    (SPEC.launch)(&launch_of(&SPEC, options, open, prompt)).unwrap()
 }
 
 fn resume(id: &str) -> Open {

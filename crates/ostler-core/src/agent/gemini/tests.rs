@@ -46,7 +46,7 @@ fn resume(id: &str) -> Open {
 }
 
 fn launch_of<'a>(options: &'a Options, open: &'a Open, prompt: &'a str) -> Launch<'a> {
-    Launch { run_dir: Path::new(RUN_DIR), ..testing::launch_of(options, open, prompt) }
+    Launch { run_dir: Path::new(RUN_DIR), ..testing::launch_of(&SPEC, options, open, prompt) }
 }
 
 fn command_line(options: &Options, open: &Open, prompt: &str) -> CommandLine {

@@ -17,7 +17,7 @@ use crate::{
     failure::{Failure, FailureKind},
     memo,
     protocol::{
-        acp::{self, AcpFacts, Call},
+        acp::{self, AcpFacts, Call, Habits},
         jsonrpc::RpcError,
     },
     request::{Open, Options},
@@ -41,16 +41,21 @@ pub(super) static WARM: WarmSpec = WarmSpec {
 /// What is true of Gemini and not of every agent that speaks the protocol.
 static FACTS: AcpFacts = AcpFacts {
     load_id,
-    replays_late: true,
+    replay: Some(Duration::from_secs(2)),
+    // A mode other than the default one needs a trusted directory.
+    has_settings: false,
     thoughts_are_whole: true,
     is_notice: |text| text.starts_with("[MODE_UPDATE] "),
     tool,
     input,
     prompt: prompt::for_chat,
+    looks: |_| false,
     ignored: ignored_system_prompt,
     spent,
     stopped,
     failure,
+    is_lost: |_| false,
+    habits: |_| &Habits::NONE,
     stderr: || Box::new(stderr::Reader::default()),
 };
 

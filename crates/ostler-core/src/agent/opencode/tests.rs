@@ -29,7 +29,7 @@ use crate::{
 const SESSION: &str = "ses_e1f6fd3bbffencjjJIvMuWLEcd";
 
 fn command_line(options: &Options, open: &Open, prompt: &str) -> CommandLine {
-    (SPEC.launch)(&launch_of(options, open, prompt)).unwrap()
+    (SPEC.launch)(&launch_of(&SPEC, options, open, prompt)).unwrap()
 }
 
 fn variable(line: &CommandLine, name: &str) -> Option<String> {
@@ -100,7 +100,7 @@ struct Feed {
 
 impl Feed {
     fn new(options: &Options) -> Self {
-        let dialect = (SPEC.dialect)(&launch_of(options, &Open::New, "hi"));
+        let dialect = (SPEC.dialect)(&launch_of(&SPEC, options, &Open::New, "hi"));
         Self { dialect, out: Vec::new() }
     }
 

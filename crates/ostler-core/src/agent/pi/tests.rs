@@ -26,7 +26,7 @@ use crate::{
 const SESSION: &str = "01a1e089-4963-74e8-abb7-2fac386518c1";
 
 fn command_line(options: &Options, open: &Open, prompt: &str) -> CommandLine {
-    (SPEC.launch)(&launch_of(options, open, prompt)).unwrap()
+    (SPEC.launch)(&launch_of(&SPEC, options, open, prompt)).unwrap()
 }
 
 fn resume(id: &str) -> Open {

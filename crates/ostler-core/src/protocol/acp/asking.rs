@@ -77,7 +77,7 @@ impl Client {
         let live = live.filter(|live| !live.is_stopping);
         if method != "session/request_permission" {
             let text = format!("{method} cannot be answered here");
-            if let Some(live) = live {
+            if let Some(live) = live.filter(|_| !self.habits.idle_requests.contains(&method)) {
                 live.warn(&text, out);
             }
             out.push(Action::Write(self.peer.refuse(&id, METHOD_NOT_FOUND, &text)));
@@ -98,6 +98,9 @@ impl Client {
         match permissions {
             Permissions::Ask => self.ask(asked, &call, out),
             Permissions::Bypass => self.decide(&asked, &Ruling::Allow { text: None }, out),
+            Permissions::ReadOnly if (self.facts.looks)(&call) => {
+                self.decide(&asked, &Ruling::Allow { text: None }, out);
+            }
             Permissions::ReadOnly => {
                 self.decide(&asked, &Ruling::Deny { why: "read-only".to_owned() }, out);
             }

@@ -13,6 +13,8 @@ pub(crate) struct Call {
     pub(crate) title: Option<String>,
     /// What sort of tool it is, in the protocol's words.
     pub(crate) kind: Option<String>,
+    /// The tool's own name, where the agent tells it.
+    pub(crate) tool_name: Option<String>,
     /// The tool's arguments, where the agent tells them.
     pub(crate) raw_input: Option<Value>,
     /// The files that it is about.
@@ -44,7 +46,9 @@ impl Call {
             Some("pending" | "in_progress") => Some(Stage::Running),
             _ => None,
         };
+        let named = fields.get("_meta").and_then(|meta| meta.get("toolName")?.as_str());
         Some(Self {
+            tool_name: named.filter(|name| !name.is_empty()).map(str::to_owned),
             id: remove_text(&mut fields, "toolCallId")?,
             title: remove_text(&mut fields, "title").filter(|title| !title.is_empty()),
             kind: remove_text(&mut fields, "kind"),
@@ -54,6 +58,44 @@ impl Call {
             raw_output: fields.remove("rawOutput").filter(|value| !value.is_null()),
             stage,
         })
+    }
+
+    /// Returns whether only the tool is known so far, and what it is to do is not.
+    pub(super) fn is_preparing(&self) -> bool {
+        let has_no_input =
+            self.raw_input.as_ref().and_then(Value::as_object).is_some_and(Map::is_empty);
+        has_no_input && self.stage == Some(Stage::Running)
+    }
+
+    /// Returns what is known of it together with what is told now.
+    pub(super) fn with(self, now: &Self) -> Self {
+        let is_empty = |list: &[Value]| list.is_empty();
+        Self {
+            id: self.id,
+            title: now.title.clone().or(self.title),
+            kind: now.kind.clone().or(self.kind),
+            tool_name: now.tool_name.clone().or(self.tool_name),
+            raw_input: now.raw_input.clone().or(self.raw_input),
+            locations: if is_empty(&now.locations) {
+                self.locations
+            } else {
+                now.locations.clone()
+            },
+            content: if is_empty(&now.content) { self.content } else { now.content.clone() },
+            raw_output: now.raw_output.clone().or(self.raw_output),
+            stage: now.stage.or(self.stage),
+        }
+    }
+
+    /// Returns the exit code of a command, where it is told.
+    pub(super) fn exit_code(&self) -> Option<i32> {
+        let output = self.raw_output.as_ref()?;
+        let code = |value: &Value| {
+            let code = value.get("exitCode").or_else(|| value.get("exit_code"))?.as_i64()?;
+            i32::try_from(code).ok()
+        };
+        let parts = output.get("contents").and_then(Value::as_array);
+        code(output).or_else(|| parts?.iter().find_map(code))
     }
 
     /// Returns how far it is, if that is told.

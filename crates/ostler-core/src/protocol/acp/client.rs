@@ -7,11 +7,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{
-    AcpFacts, Stderr,
+    AcpFacts, Habits, Stderr,
     asking::Asked,
-    session::{Held, Session, State},
+    hello::{self, About, OTHER_VERSION},
+    session::{Held, Reopening, Session, State},
+    settings::{Change, What},
+    spent::Tally,
     turn::LiveTurn,
-    update::{self, Update},
+    update::{self, Told, Update},
 };
 use crate::{
     agent::{
@@ -25,10 +28,8 @@ use crate::{
     request::{Open, Options},
 };
 
-/// The version of the protocol that is spoken here.
-const VERSION: u64 = 1;
-/// How long a loaded session may take to repeat its history.
-const REPLAY_LIMIT: Duration = Duration::from_secs(2);
+/// How long the agent may take to change a setting.
+const SETTING_LIMIT: Duration = Duration::from_secs(10);
 /// How long a turn that we ended ourselves may take to end.
 const STOP_LIMIT: Duration = Duration::from_millis(1500);
 
@@ -40,8 +41,12 @@ pub(crate) fn dialect(facts: &'static AcpFacts) -> Box<dyn Dialect> {
         stderr: (facts.stderr)(),
         is_ready: false,
         refusal: None,
-        can_load: false,
+        reopening: None,
+        can_close: false,
+        logins: Vec::new(),
+        habits: &Habits::NONE,
         version: None,
+        n_settings: 0,
         sessions: BTreeMap::new(),
         asked: BTreeMap::new(),
         alarms: BTreeMap::new(),
@@ -57,9 +62,15 @@ pub(super) struct Client {
     is_ready: bool,
     /// Why no session can be opened.
     refusal: Option<Failure>,
-    /// Whether sessions can be gone on with.
-    can_load: bool,
+    /// How sessions can be gone on with, if they can.
+    reopening: Option<Reopening>,
+    /// Whether the agent wants to know that a session is not needed any more.
+    can_close: bool,
+    /// What somebody could do to log in.
+    logins: Vec<String>,
+    pub(super) habits: &'static Habits,
     version: Option<String>,
+    n_settings: u32,
     pub(super) sessions: BTreeMap<u32, Session>,
     /// What the agent waits to be told, by the name under which it was passed on.
     pub(super) asked: BTreeMap<String, Asked>,
@@ -72,8 +83,9 @@ pub(super) struct Client {
 pub(super) enum Request {
     Initialize,
     Open(SessionKey),
-    Model(SessionKey, String),
+    Setting(SessionKey, u32, Change),
     Prompt(SessionKey, TurnKey),
+    Close,
 }
 
 /// What a timer is for.
@@ -81,6 +93,8 @@ pub(super) enum Request {
 enum Alarm {
     /// A history should have been repeated by now.
     Replay(SessionKey),
+    /// A setting should have been changed by now.
+    Setting(SessionKey, u32),
     /// A turn should have ended by now.
     Stop(SessionKey, TurnKey),
 }
@@ -128,23 +142,15 @@ impl Client {
     fn order(&mut self, order: Order<'_>, out: &mut Vec<Action>) {
         match order {
             Order::Start => {
-                let version = env!("CARGO_PKG_VERSION");
-                let client = json!({ "name": "ostler", "title": "Ostler", "version": version });
-                // The agent works on its own files and in its own terminals.
-                let files = json!({ "readTextFile": false, "writeTextFile": false });
-                let can = json!({ "fs": files, "terminal": false });
-                let params = json!({
-                    "protocolVersion": VERSION, "clientInfo": client, "clientCapabilities": can,
-                });
-                self.ask_agent(Request::Initialize, "initialize", params, out);
+                self.ask_agent(Request::Initialize, "initialize", hello::params(), out);
             }
             Order::Open { session, open, options } => self.open(session, open, options, out),
             Order::Prompt { session, turn, prompt, options } => {
                 let held = Held {
                     turn,
                     prompt: prompt.to_owned(),
-                    model: options.model.clone(),
                     options: options.clone(),
+                    settled: Vec::new(),
                 };
                 if let Some(known) = self.sessions.get_mut(&session.0) {
                     known.held = Some(held);
@@ -166,17 +172,20 @@ impl Client {
 
     fn open(&mut self, key: SessionKey, open: &Open, options: &Options, out: &mut Vec<Action>) {
         let cannot_load = || {
-            let text = "the agent cannot go on with a session";
+            let text = "this agent cannot go on with a former session";
             Failure::new(FailureKind::SessionLost, text)
         };
         let refusal = self.refusal.clone();
-        let is_lost = open.memo().is_some() && !self.can_load;
+        let is_lost = open.memo().is_some() && self.reopening.is_none();
         if let Some(failure) = refusal.or_else(|| is_lost.then(cannot_load)) {
             out.push(Action::OpenFailed { session: key, failure });
             return;
         }
-        let session = Session::new(self.facts, open, options);
-        let (method, params) = session.opening();
+        let mut session = Session::new(self.facts, open, options);
+        if self.habits.counts_anew {
+            session.tally = Tally::default();
+        }
+        let (method, params) = session.opening(self.reopening.unwrap_or(Reopening::Load));
         self.sessions.insert(key.0, session);
         self.ask_agent(Request::Open(key), method, params, out);
     }
@@ -192,21 +201,10 @@ impl Client {
                 out.push(Action::Ready);
             }
             Request::Open(key) => self.opened(key, result, out),
-            Request::Model(key, model) => {
-                let Some(session) = self.sessions.get_mut(&key.0) else { return };
-                session.state = State::Open;
-                if let Err(error) = result
-                    && let Some(held) = &mut session.held
-                {
-                    // The prompt is sent all the same, to the model that there is.
-                    held.model = None;
-                    let text = format!("the model {model} was not taken: {}", error.message);
-                    emit_warning(held.turn, text, out);
-                } else {
-                    session.model = Some(model);
-                }
-                self.advance(key, out);
+            Request::Setting(key, number, change) => {
+                self.set(key, number, &change, result.err(), out);
             }
+            Request::Close => {}
             Request::Prompt(key, turn) => {
                 let Some(session) = self.sessions.get_mut(&key.0) else { return };
                 session.is_busy = false;
@@ -219,33 +217,36 @@ impl Client {
     }
 
     fn introduced(&mut self, about: &Value) {
-        let can = about.get("agentCapabilities").and_then(|can| can.get("loadSession"));
-        self.can_load = can.and_then(Value::as_bool) == Some(true);
-        let version = about.get("agentInfo").and_then(|info| info.get("version")?.as_str());
-        self.version = version.map(str::to_owned);
-        let spoken = about.get("protocolVersion").and_then(Value::as_u64);
-        if spoken != Some(VERSION) {
-            let text = "the agent does not speak version 1 of the Agent Client Protocol";
-            self.refusal = Some(Failure::new(FailureKind::Internal, text));
+        let about = About::read(about);
+        self.reopening = about.reopening;
+        self.can_close = about.can_close;
+        self.version = about.version;
+        self.habits = (self.facts.habits)(&about.name.unwrap_or_default());
+        self.logins = about.logins;
+        if !about.speaks_ours {
+            self.refusal = Some(Failure::new(FailureKind::Internal, OTHER_VERSION));
         }
     }
 
     fn opened(&mut self, key: SessionKey, result: Result<Value, RpcError>, out: &mut Vec<Action>) {
+        let is_known = self.sessions.get(&key.0).is_some_and(|session| session.id.is_some());
+        let result = result.map_err(|error| self.not_opened(&error, is_known));
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        let told = result.map_err(|error| (self.facts.failure)(&error)).and_then(|told| {
+        let told = result.and_then(|told| {
             let id = told.get("sessionId").and_then(Value::as_str).map(str::to_owned);
             // The reply to a session that is gone on with names none.
             session.id.clone().or(id).ok_or_else(Failure::unreadable).map(|id| (id, told))
         });
         match told {
             Ok((id, told)) => {
-                session.confirmed(&told);
+                session.confirmed(self.facts, &told);
                 session.wire_id.get_or_insert_with(|| id.clone());
-                let is_loaded = session.id.replace(id.clone()).is_some();
-                let is_late = is_loaded && self.facts.replays_late;
-                session.state = if is_late { State::Replaying } else { State::Open };
-                if is_late {
-                    self.arm(Alarm::Replay(key), REPLAY_LIMIT, out);
+                let is_loaded = session.id.replace(id.clone()).is_some()
+                    && self.reopening == Some(Reopening::Load);
+                session.state = State::Open;
+                if let Some(limit) = self.facts.replay.filter(|_| is_loaded) {
+                    session.state = State::Replaying;
+                    self.arm(Alarm::Replay(key), limit, out);
                 }
                 out.push(Action::Opened { session: key, id });
                 self.advance(key, out);
@@ -254,6 +255,48 @@ impl Client {
                 self.sessions.remove(&key.0);
                 out.push(Action::OpenFailed { session: key, failure });
             }
+        }
+    }
+
+    /// Finds out why a session was not opened.
+    fn not_opened(&self, error: &RpcError, is_known: bool) -> Failure {
+        let mut failure = (self.facts.failure)(error);
+        if is_known && (self.facts.is_lost)(error) {
+            failure.kind = FailureKind::SessionLost;
+        }
+        if failure.kind == FailureKind::Auth && !self.logins.is_empty() {
+            let ways = self.logins.join("; ");
+            failure.message =
+                format!("{}. To log in: {ways}", failure.message.trim_end_matches('.'));
+        }
+        failure
+    }
+
+    /// Takes the reply to a change of settings.
+    fn set(
+        &mut self,
+        key: SessionKey,
+        number: u32,
+        change: &Change,
+        refused: Option<RpcError>,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(session) = self.sessions.get_mut(&key.0) else { return };
+        session.settle(change, refused.is_none());
+        if let (Some(error), Some(held)) = (&refused, &session.held) {
+            // The prompt is sent all the same, as things are.
+            let what = match change.what {
+                What::Mode => "mode",
+                What::Model => "model",
+                What::Thinking => "thinking level",
+            };
+            let why = (self.facts.failure)(error).message;
+            let text = format!("the {what} {} was not taken: {why}", change.value);
+            emit_warning(held.turn, text, out);
+        }
+        if session.state == State::Setting(number) {
+            session.state = State::Open;
+            self.advance(key, out);
         }
     }
 
@@ -266,23 +309,34 @@ impl Client {
         let Some(wire_id) = session.wire_id.clone().filter(|_| session.held.is_some()) else {
             return;
         };
-        if let Some(model) = session.wanted_model().cloned() {
-            session.state = State::Choosing;
-            let params = json!({ "sessionId": wire_id, "modelId": model });
-            self.ask_agent(Request::Model(key, model), "session/set_model", params, out);
+        let mut complaints = Vec::new();
+        let change = session.next_change(self.facts, &mut complaints);
+        if let Some(held) = &session.held {
+            complaints.into_iter().for_each(|text| emit_warning(held.turn, text, out));
+        }
+        if let Some(change) = change {
+            self.n_settings = self.n_settings.wrapping_add(1);
+            let number = self.n_settings;
+            session.state = State::Setting(number);
+            let (method, params) = change.request(&wire_id);
+            self.ask_agent(Request::Setting(key, number, change), method, params, out);
+            self.arm(Alarm::Setting(key, number), SETTING_LIMIT, out);
             return;
         }
-        let Some(held) = session.held.take() else { return };
-        if held.model.is_some() && !session.has_models {
-            let text = "the agent cannot be told which model to use; the model is ignored";
-            emit_warning(held.turn, text, out);
-        }
+        let Some(mut held) = session.held.take() else { return };
         if let Some(text) = session.warning.take() {
             emit_warning(held.turn, text, out);
         }
+        if self.facts.has_settings {
+            // What is set needs no words.
+            held.options.thinking =
+                held.options.thinking.filter(|level| !session.settings.can_think(*level));
+        }
         let text = (self.facts.prompt)(&held.prompt, &held.options, session.system_sent);
-        let model = session.model.clone();
-        session.turn = Some(LiveTurn::new(self.facts, held.turn, held.permissions(), model));
+        let model = session.model(self.facts);
+        let (facts, habits) = (self.facts, self.habits);
+        let permissions = held.permissions();
+        session.turn = Some(LiveTurn::new(facts, habits, held.turn, permissions, model));
         session.is_busy = true;
         let prompt = json!([{ "type": "text", "text": text }]);
         let params = json!({ "sessionId": wire_id, "prompt": prompt });
@@ -290,11 +344,14 @@ impl Client {
     }
 
     fn update(&mut self, params: Map<String, Value>, bytes: &[u8], out: &mut Vec<Action>) {
-        let Some((id, update)) = update::read(params) else {
+        let Some(Told { session, update, call }) = update::read(params) else {
             return self.not_understood(bytes, out);
         };
-        let Some(key) = self.find(&id) else { return };
+        let Some(key) = self.find(&session) else { return };
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
+        if let Update::Mode(mode) = &update {
+            session.settings.mode_is(mode.clone());
+        }
         match (&mut session.turn, &update) {
             // What comes outside of a turn is history, or of a turn that was given up.
             (None, Update::Commands) if session.state == State::Replaying => {
@@ -303,6 +360,9 @@ impl Client {
             }
             (None, _) => {}
             (Some(live), _) => {
+                if let Some(call) = call {
+                    live.spending.add_call(call);
+                }
                 if !live.update(update, out) {
                     emit_unknown(live.key, Stream::Stdout, bytes, out);
                 }
@@ -315,7 +375,7 @@ impl Client {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let Some(mut live) = session.turn.take() else { return };
         let is_done = result.is_ok();
-        let end = live.over(result, out);
+        let end = live.over(result, &mut session.tally, out);
         session.system_sent |= live.is_answered || is_done;
         self.drop_asked(live.key, out);
         self.say_end(live.key, end, out);
@@ -383,6 +443,19 @@ impl Client {
                     self.advance(key, out);
                 }
             }
+            Alarm::Setting(key, number) => {
+                let Some(session) = self.sessions.get_mut(&key.0) else { return };
+                if session.state == State::Setting(number) {
+                    session.state = State::Open;
+                    if let Some(held) = &mut session.held {
+                        // Whatever was to be set, it is not asked for once more.
+                        held.settled.extend([What::Mode, What::Model, What::Thinking]);
+                        let text = "the agent did not answer when its settings were to be changed";
+                        emit_warning(held.turn, text, out);
+                    }
+                    self.advance(key, out);
+                }
+            }
             Alarm::Stop(key, turn) => {
                 let Some(session) = self.sessions.get_mut(&key.0) else { return };
                 let is_it = |live: &mut LiveTurn| live.key == turn && live.failure.is_some();
@@ -397,13 +470,16 @@ impl Client {
         }
     }
 
-    /// Forgets a session. The protocol has no word for it that every agent knows.
+    /// Forgets a session, and says so to an agent that wants to know.
     fn close(&mut self, key: SessionKey, out: &mut Vec<Action>) {
         let turn = self.sessions.get(&key.0).and_then(|session| session.turn.as_ref());
         if let Some(turn) = turn.map(|live| live.key) {
             self.stop(turn, out);
         }
-        self.sessions.remove(&key.0);
+        let session = self.sessions.remove(&key.0);
+        if let Some(id) = session.and_then(|session| session.wire_id).filter(|_| self.can_close) {
+            self.ask_agent(Request::Close, "session/close", json!({ "sessionId": id }), out);
+        }
     }
 
     fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {

@@ -4,10 +4,15 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{AcpFacts, turn::LiveTurn};
+use super::{
+    AcpFacts,
+    settings::{Change, Settings, What, Wish},
+    spent::Tally,
+    turn::LiveTurn,
+};
 use crate::{
     agent::TurnKey,
-    request::{Open, Options, Permissions},
+    request::{Open, Options, Permissions, Thinking},
 };
 
 /// A session.
@@ -20,10 +25,12 @@ pub(super) struct Session {
     pub(super) state: State,
     /// Whether the agent has had the system prompt.
     pub(super) system_sent: bool,
-    /// The model that was chosen last.
-    pub(super) model: Option<String>,
-    /// Whether a model can be chosen.
-    pub(super) has_models: bool,
+    /// What can be set, and what is.
+    pub(super) settings: Settings,
+    /// What was used so far.
+    pub(super) tally: Tally,
+    /// Whether it was said that there is no mode for what is wanted.
+    is_mode_told: bool,
     /// What to say in the first turn.
     pub(super) warning: Option<&'static str>,
     /// A prompt that waits.
@@ -40,8 +47,8 @@ pub(super) enum State {
     Opening,
     /// The agent may still repeat its history.
     Replaying,
-    /// The agent is being told which model to take.
-    Choosing,
+    /// The agent is being told of a setting, the one of this number.
+    Setting(u32),
     /// It takes prompts.
     Open,
 }
@@ -50,14 +57,24 @@ pub(super) enum State {
 pub(super) struct Held {
     pub(super) turn: TurnKey,
     pub(super) prompt: String,
-    pub(super) model: Option<String>,
     pub(super) options: Options,
+    /// What was set for it, or could not be.
+    pub(super) settled: Vec<What>,
 }
 
 impl Held {
     pub(super) fn permissions(&self) -> Permissions {
         self.options.permissions
     }
+}
+
+/// How a session that exists is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reopening {
+    /// The agent tells its history once more.
+    Load,
+    /// The agent only goes on.
+    Resume,
 }
 
 impl Session {
@@ -70,8 +87,9 @@ impl Session {
             cwd: options.cwd.clone(),
             state: State::Opening,
             system_sent: memo.is_some_and(|memo| memo.system_sent),
-            model: None,
-            has_models: false,
+            settings: Settings::default(),
+            tally: Tally::of(memo.and_then(|memo| memo.totals.as_ref())),
+            is_mode_told: false,
             warning: (facts.ignored)(open, options),
             held: None,
             turn: None,
@@ -80,22 +98,85 @@ impl Session {
     }
 
     /// Returns method and parameters of the request that opens it.
-    pub(super) fn opening(&self) -> (&'static str, Value) {
+    pub(super) fn opening(&self, reopening: Reopening) -> (&'static str, Value) {
         let cwd = self.cwd.to_string_lossy();
-        match &self.wire_id {
-            Some(id) => ("session/load", json!({ "sessionId": id, "cwd": cwd, "mcpServers": [] })),
-            None => ("session/new", json!({ "cwd": cwd, "mcpServers": [] })),
-        }
+        let Some(id) = &self.wire_id else {
+            return ("session/new", json!({ "cwd": cwd, "mcpServers": [] }));
+        };
+        let method = match reopening {
+            Reopening::Load => "session/load",
+            Reopening::Resume => "session/resume",
+        };
+        (method, json!({ "sessionId": id, "cwd": cwd, "mcpServers": [] }))
     }
 
     /// Takes what the agent says about a session that it has opened.
-    pub(super) fn confirmed(&mut self, told: &Value) {
-        self.has_models = told.get("models").is_some_and(Value::is_object);
+    pub(super) fn confirmed(&mut self, facts: &AcpFacts, told: &Value) {
+        self.settings =
+            if facts.has_settings { Settings::read(told) } else { Settings::read_models(told) };
     }
 
-    /// Returns the model that the agent has to be told first.
-    pub(super) fn wanted_model(&self) -> Option<&String> {
-        let wanted = self.held.as_ref().and_then(|held| held.model.as_ref());
-        wanted.filter(|_| self.has_models).filter(|wanted| self.model.as_ref() != Some(*wanted))
+    /// Returns the next thing that the agent has to be told before the prompt
+    /// that waits; what cannot be told is passed over, and added to the complaints.
+    pub(super) fn next_change(
+        &mut self,
+        facts: &AcpFacts,
+        complaints: &mut Vec<String>,
+    ) -> Option<Change> {
+        let held = self.held.as_mut()?;
+        let all: &[What] = if facts.has_settings {
+            &[What::Mode, What::Model, What::Thinking]
+        } else {
+            &[What::Model]
+        };
+        for what in all {
+            if held.settled.contains(what) {
+                continue;
+            }
+            let is_unheard_of = *what == What::Model && !self.settings.has_models();
+            let wish = match self.settings.wish(*what, &held.options) {
+                Wish::Set(_) if is_unheard_of && !facts.has_settings => {
+                    let text = "the agent cannot be told which model to use; the model is ignored";
+                    Wish::Cannot(text.to_owned())
+                }
+                // The words of the prompt can ask for more, but not for less.
+                Wish::Cannot(_) if *what == What::Thinking && !thinks_less(&held.options) => {
+                    Wish::Holds
+                }
+                // Once is enough: it is true of the whole session.
+                Wish::Cannot(_)
+                    if *what == What::Mode && std::mem::replace(&mut self.is_mode_told, true) =>
+                {
+                    Wish::Holds
+                }
+                wish @ (Wish::Set(_) | Wish::Holds | Wish::Cannot(_)) => wish,
+            };
+            match wish {
+                Wish::Set(change) => return Some(change),
+                Wish::Holds => {}
+                Wish::Cannot(why) => complaints.push(why),
+            }
+            held.settled.push(*what);
+        }
+        None
     }
+
+    /// Returns the model that a turn uses, as far as it is known.
+    pub(super) fn model(&self, facts: &AcpFacts) -> Option<String> {
+        if facts.has_settings { self.settings.model() } else { self.settings.chosen_model() }
+    }
+
+    /// Notes what came of a change.
+    pub(super) fn settle(&mut self, change: &Change, is_done: bool) {
+        if is_done {
+            self.settings.done(change);
+        }
+        if let Some(held) = &mut self.held {
+            held.settled.push(change.what);
+        }
+    }
+}
+
+fn thinks_less(options: &Options) -> bool {
+    matches!(options.thinking, Some(Thinking::Off | Thinking::Minimal))
 }

@@ -3,7 +3,7 @@
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 
-use super::{AcpFacts, Stderr, dialect, testing::AcpAgent};
+use super::{AcpFacts, Habits, Stderr, dialect, testing::AcpAgent};
 use crate::{
     agent::{
         Action, Dialect, Exit, Input, ONLY_SESSION, Order, TurnKey,
@@ -21,16 +21,20 @@ const TURN: TurnKey = TurnKey(3);
 
 static PLAIN: AcpFacts = AcpFacts {
     load_id: str::to_owned,
-    replays_late: false,
+    replay: None,
+    has_settings: false,
     thoughts_are_whole: false,
     is_notice: |_| false,
     tool: |call| call.kind.clone().unwrap_or_default(),
     input: |call| call.raw_input.clone(),
     prompt: |prompt, _, _| prompt.to_owned(),
+    looks: |_| false,
     ignored: |_, _| None,
     spent: |_| (Usage::default(), None),
     stopped: |_| None,
     failure: |error| Failure::new(FailureKind::Unavailable, error.message.clone()),
+    is_lost: |_| false,
+    habits: |_| &Habits::NONE,
     stderr: || Box::new(Deaf),
 };
 

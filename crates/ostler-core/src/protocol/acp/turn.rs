@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    AcpFacts,
+    AcpFacts, Habits, Used,
     call::{Call, Stage},
+    spent::{Spending, Tally},
     update::Update,
 };
 use crate::{
@@ -34,7 +35,10 @@ pub(super) struct LiveTurn {
     pub(super) is_answered: bool,
     /// Whether a line was too long to read.
     pub(super) has_lost_line: bool,
+    /// What it is told to have used.
+    pub(super) spending: Spending,
     facts: &'static AcpFacts,
+    habits: &'static Habits,
     model: Option<String>,
     /// The calls so far.
     calls: BTreeMap<String, Known>,
@@ -45,12 +49,16 @@ pub(super) struct LiveTurn {
     is_thought_over: bool,
     /// The text of the last block.
     answer: Option<String>,
+    /// The last piece of it.
+    last_piece: String,
     n_plans: u32,
 }
 
 /// What is known of a call.
 struct Known {
     tool: String,
+    /// What was told of it while it was only being prepared.
+    preview: Option<Call>,
     /// Whether the agent has told of it other than by asking.
     is_announced: bool,
     is_over: bool,
@@ -59,6 +67,7 @@ struct Known {
 impl LiveTurn {
     pub(super) fn new(
         facts: &'static AcpFacts,
+        habits: &'static Habits,
         key: TurnKey,
         permissions: Permissions,
         model: Option<String>,
@@ -70,7 +79,9 @@ impl LiveTurn {
             failure: None,
             is_answered: false,
             has_lost_line: false,
+            spending: Spending::default(),
             facts,
+            habits,
             model,
             calls: BTreeMap::new(),
             n_blocks: 0,
@@ -78,6 +89,7 @@ impl LiveTurn {
             is_block_over: true,
             is_thought_over: true,
             answer: None,
+            last_piece: String::new(),
             n_plans: 0,
         }
     }
@@ -86,6 +98,11 @@ impl LiveTurn {
     pub(super) fn update(&mut self, update: Update, out: &mut Vec<Action>) -> bool {
         match update {
             Update::Text(text) if (self.facts.is_notice)(&text) => {}
+            Update::Text(text) if (self.habits.is_notice)(&text) => {
+                // What was said before may be said once more.
+                self.is_block_over = true;
+                self.warn(text, out);
+            }
             Update::Text(text) => self.text(text, out),
             Update::Thought(text) => self.thought(text, out),
             Update::Call(call) => {
@@ -93,7 +110,8 @@ impl LiveTurn {
                 self.finish(&call, out);
             }
             Update::Plan(entries) => self.plan(entries, out),
-            Update::Commands | Update::Quiet => {}
+            Update::Cost(cost) => self.spending.cost_is(cost),
+            Update::Commands | Update::Mode(_) | Update::Quiet => {}
             Update::Unknown => return false,
         }
         true
@@ -115,6 +133,7 @@ impl LiveTurn {
         if answer.len() <= MAX_ANSWER_BYTES {
             answer.push_str(&text);
         }
+        self.last_piece.clone_from(&text);
         let block = format!("b{}", self.n_blocks);
         emit(self.key, EventBody::Output { text, block }, out);
     }
@@ -133,14 +152,26 @@ impl LiveTurn {
         self.is_answered = true;
         self.is_block_over = true;
         self.is_thought_over = true;
-        if let Some(known) = self.calls.get_mut(&call.id) {
-            known.is_announced |= is_announced;
-            return;
-        }
-        let tool = (self.facts.tool)(call);
+        let call = match self.calls.get_mut(&call.id) {
+            None if call.is_preparing() => {
+                let (tool, preview) = ((self.facts.tool)(call), Some(call.clone()));
+                let known = Known { tool, preview, is_announced, is_over: false };
+                self.calls.insert(call.id.clone(), known);
+                return;
+            }
+            None => call.clone(),
+            Some(known) => {
+                known.is_announced |= is_announced;
+                let Some(preview) = known.preview.take() else { return };
+                preview.with(call)
+            }
+        };
+        let tool = (self.facts.tool)(&call);
         let title = call.title.as_deref().map(one_line).unwrap_or_default();
-        let input = (self.facts.input)(call);
-        let known = Known { tool: tool.clone(), is_announced, is_over: false };
+        let input = (self.facts.input)(&call);
+        let announced = self.calls.get(&call.id).is_some_and(|known| known.is_announced);
+        let is_announced = is_announced || announced;
+        let known = Known { tool: tool.clone(), preview: None, is_announced, is_over: false };
         self.calls.insert(call.id.clone(), known);
         emit(self.key, EventBody::ToolUse { id: call.id.clone(), tool, input, title }, out);
     }
@@ -152,23 +183,30 @@ impl LiveTurn {
             Some(Stage::Failed) => true,
             Some(Stage::Running) | None => return,
         };
-        self.result(&call.id, call.output(), is_error, out);
+        self.result(&call.id, call.output(), is_error, call.exit_code(), out);
     }
 
     /// Ends a call that was not allowed, unless the agent tells of it itself.
     pub(super) fn denied(&mut self, id: &str, why: &str, out: &mut Vec<Action>) {
         if self.calls.get(id).is_some_and(|known| !known.is_announced) {
-            self.result(id, why.to_owned(), true, out);
+            self.result(id, why.to_owned(), true, None, out);
         }
     }
 
-    fn result(&mut self, id: &str, output: String, is_error: bool, out: &mut Vec<Action>) {
+    fn result(
+        &mut self,
+        id: &str,
+        output: String,
+        is_error: bool,
+        exit_code: Option<i32>,
+        out: &mut Vec<Action>,
+    ) {
         let Some(known) = self.calls.get_mut(id) else { return };
         if std::mem::replace(&mut known.is_over, true) {
             return;
         }
         let (id, tool) = (id.to_owned(), known.tool.clone());
-        let result = ToolResult { id, tool, output, is_error, ..ToolResult::default() };
+        let result = ToolResult { id, tool, output, is_error, exit_code, ..ToolResult::default() };
         emit(self.key, EventBody::ToolResult(result), out);
     }
 
@@ -194,6 +232,7 @@ impl LiveTurn {
     pub(super) fn over(
         &mut self,
         result: Result<Value, RpcError>,
+        tally: &mut Tally,
         out: &mut Vec<Action>,
     ) -> Box<TurnEnd> {
         let told = match (self.failure.take(), result) {
@@ -201,7 +240,10 @@ impl LiveTurn {
             (None, Err(error)) => return self.failed((self.facts.failure)(&error)),
             (None, Ok(told)) => told,
         };
-        let (usage, model) = (self.facts.spent)(&told);
+        let (mut usage, model) = (self.facts.spent)(&told);
+        if usage == Usage::default() {
+            usage = self.spending.settle(&told, tally);
+        }
         if usage != Usage::default() {
             emit(self.key, EventBody::Usage(usage), out);
         }
@@ -216,11 +258,19 @@ impl LiveTurn {
             "" => return self.failed(Failure::unreadable()),
             other => StopReason::Other(other.to_owned()),
         };
+        let is_used = usage.total_tokens.is_some_and(|total| total > 0);
+        let used = if is_used { Used::Some } else { Used::NothingTold };
         let failure = (self.facts.stopped)(word)
             .or_else(|| stopped(word))
-            .or_else(|| self.has_lost_line.then(Failure::unreadable));
+            .or_else(|| self.has_lost_line.then(Failure::unreadable))
+            .or_else(|| (self.habits.told_failure)(&self.last_piece, used));
+        // A model that was asked may say nothing; one that was not is suspicious.
+        if failure.is_none() && !self.is_answered && used == Used::NothingTold {
+            self.warn("the agent ended the turn without a word; its own log may say why", out);
+        }
         let mut end = self.end(failure, reason);
         end.usage = usage;
+        end.totals = tally.totals();
         end
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::call::Call;
+use super::{call::Call, spent::Counts};
 use crate::agent::field::remove_text;
 
 /// One notification about a session.
@@ -18,6 +18,10 @@ pub(super) enum Update {
     Plan(Vec<Value>),
     /// Which commands there are.
     Commands,
+    /// The agent has changed its mode.
+    Mode(String),
+    /// What the session has cost so far, in US dollars.
+    Cost(f64),
     /// Something that says nothing about the turn.
     Quiet,
     /// Something else.
@@ -25,20 +29,25 @@ pub(super) enum Update {
 }
 
 /// What says nothing about the turn: our own words, and settings for people.
-const QUIET: &[&str] = &[
-    "user_message_chunk",
-    "current_mode_update",
-    "config_option_update",
-    "session_info_update",
-    "usage_update",
-];
+const QUIET: &[&str] = &["user_message_chunk", "config_option_update", "session_info_update"];
 
-/// Reads a notification; returns the session it is about as well.
-pub(super) fn read(mut params: Map<String, Value>) -> Option<(String, Update)> {
+/// A notification, and what comes with it.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// The session it is about.
+    pub(super) session: String,
+    pub(super) update: Update,
+    /// What a call of the model has used.
+    pub(super) call: Option<Counts>,
+}
+
+/// Reads a notification.
+pub(super) fn read(mut params: Map<String, Value>) -> Option<Told> {
     let session = remove_text(&mut params, "sessionId")?;
     let Some(Value::Object(mut fields)) = params.remove("update") else {
-        return Some((session, Update::Unknown));
+        return Some(Told { session, update: Update::Unknown, call: None });
     };
+    let call = fields.get("_meta").and_then(|meta| Counts::read(meta.get("usage")?));
     let kind = remove_text(&mut fields, "sessionUpdate").unwrap_or_default();
     let update = match kind.as_str() {
         "agent_message_chunk" => text(fields).map_or(Update::Unknown, Update::Text),
@@ -51,10 +60,20 @@ pub(super) fn read(mut params: Map<String, Value>) -> Option<(String, Update)> {
             _ => Update::Unknown,
         },
         "available_commands_update" => Update::Commands,
+        "current_mode_update" => {
+            remove_text(&mut fields, "currentModeId").map_or(Update::Quiet, Update::Mode)
+        }
+        "usage_update" => cost(&fields).map_or(Update::Quiet, Update::Cost),
         kind if QUIET.contains(&kind) => Update::Quiet,
         _ => Update::Unknown,
     };
-    Some((session, update))
+    Some(Told { session, update, call })
+}
+
+fn cost(fields: &Map<String, Value>) -> Option<f64> {
+    let cost = fields.get("cost")?;
+    let amount = cost.get("amount")?.as_f64().filter(|amount| amount.is_finite())?;
+    (cost.get("currency")?.as_str()? == "USD").then_some(amount)
 }
 
 fn text(mut fields: Map<String, Value>) -> Option<String> {

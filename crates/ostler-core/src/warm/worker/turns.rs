@@ -141,8 +141,8 @@ impl Worker {
                 {
                     session.allowed.remember(&permission);
                     if let Some(id) = &session.id {
-                        let (agent, allowed) = (self.parts.agent, session.allowed.clone());
-                        self.parts.allowances.add(agent, id, allowed);
+                        let allowed = session.allowed.clone();
+                        self.parts.allowances.add(&self.parts.agent, id, allowed);
                     }
                 }
                 self.rule(key, &request, &answer.ruling());

@@ -16,7 +16,9 @@ pub(crate) enum Standing {
     Older,
     /// It is none of them, but neither the newest nor the oldest.
     Between,
-    /// It could not be read, or nothing was tested.
+    /// It could be read, but none was tested.
+    Untested,
+    /// It could not be read.
     Unknown,
 }
 
@@ -33,7 +35,7 @@ impl Standing {
             tested.iter().all(|other| numbers(version).cmp(&numbers(other)) == wanted)
         };
         match tested {
-            [] => Self::Unknown,
+            [] => Self::Untested,
             _ if is_all(Ordering::Greater) => Self::Newer,
             _ if is_all(Ordering::Less) => Self::Older,
             _ => Self::Between,
@@ -46,7 +48,7 @@ impl Standing {
             Self::Tested => "tested",
             Self::Newer => "newer than tested",
             Self::Older => "older than tested",
-            Self::Between => "not tested",
+            Self::Between | Self::Untested => "not tested",
             Self::Unknown => "version unknown",
         }
     }
@@ -79,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn without_a_version_or_a_test_nothing_is_known() {
+    fn what_was_not_read_is_unknown_and_what_was_not_tested_is_untested() {
         assert_eq!(Standing::of(None, &["1.0.0"]), Standing::Unknown);
-        assert_eq!(Standing::of(Some("1.0.0"), &[]), Standing::Unknown);
+        assert_eq!(Standing::of(Some("1.0.0"), &[]), Standing::Untested);
     }
 }

@@ -1,7 +1,5 @@
 //! What a person can order with a slash.
 
-use ostler_core::agent::AGENTS;
-
 /// What `/help` says.
 pub(crate) const HELP: &str = concat!(
     "  /stop         end the running answer, and forget what waits\n",
@@ -54,10 +52,10 @@ fn is_like_a_command(word: &str) -> bool {
     word.strip_prefix('/').is_some_and(|name| name.chars().all(|c| c.is_ascii_lowercase()))
 }
 
-/// Returns what the start of a line may become.
-pub(crate) fn completions(start: &str) -> Vec<String> {
+/// Returns what the start of a line may become, with these agents to choose from.
+pub(crate) fn completions(start: &str, agents: &[String]) -> Vec<String> {
     let commands = ["/stop", "/new", "/agent ", "/model ", "/help"].map(str::to_owned);
-    let agents = AGENTS.iter().map(|spec| format!("/agent {}", spec.name));
+    let agents = agents.iter().map(|name| format!("/agent {name}"));
     let all = commands.into_iter().chain(agents);
     if !start.starts_with('/') {
         return Vec::new();
@@ -95,6 +93,8 @@ mod tests {
 
     #[test]
     fn commands_and_agents_are_completed() {
+        let names = ["claude", "codex", "goose"].map(str::to_owned);
+        let completions = |start| completions(start, &names);
         assert_eq!(completions("/s"), ["/stop"]);
         assert_eq!(completions("/a"), ["/agent "]);
         assert_eq!(completions("/agent c"), ["/agent claude", "/agent codex"]);

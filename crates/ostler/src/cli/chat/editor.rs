@@ -52,15 +52,15 @@ pub(crate) struct Editor {
 }
 
 impl Editor {
-    /// Starts the thread; returns what prints above the line, too.
-    pub(crate) fn start() -> io::Result<(Self, Above)> {
+    /// Starts the thread, which completes the names of these agents; returns what prints above the line, too.
+    pub(crate) fn start(agents: Vec<String>) -> io::Result<(Self, Above)> {
         let modes = tcgetattr(io::stdin()).ok();
         let config = Config::builder().auto_add_history(true).build();
         let history = MemHistory::with_config(&config);
         let mut editor =
             rustyline::Editor::with_history(config, history).map_err(io::Error::other)?;
         let is_blank = Arc::new(AtomicBool::new(true));
-        editor.set_helper(Some(Watcher { is_blank: Arc::clone(&is_blank) }));
+        editor.set_helper(Some(Watcher { is_blank: Arc::clone(&is_blank), agents }));
         let mut printer = editor.create_external_printer().map_err(io::Error::other)?;
         let above = Above::new(move |text| printer.print(text).map_err(io::Error::other));
         let (reads, asked) = blocking::sync_channel(1);
@@ -119,6 +119,8 @@ fn meaning(line: rustyline::Result<String>, was_empty: bool) -> Edited {
 /// Notes whether anything was typed, and completes commands.
 struct Watcher {
     is_blank: Arc<AtomicBool>,
+    /// The names that can be completed.
+    agents: Vec<String>,
 }
 
 impl Hinter for Watcher {
@@ -140,7 +142,7 @@ impl Completer for Watcher {
         at: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok((0, command::completions(line.get(..at).unwrap_or_default())))
+        Ok((0, command::completions(line.get(..at).unwrap_or_default(), &self.agents)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A person at the terminal: what a typed line means, and what comes of it.
 
-use ostler_core::{agent::AGENTS, request::Open};
+use ostler_core::request::Open;
 
 use super::{
     command::{self, Command, Typed},
@@ -16,7 +16,7 @@ impl Talk<'_> {
         let model = model.map(|model| format!(" with {model}")).unwrap_or_default();
         let goes_on = self.request.open.memo().map(|memo| format!(", session {}", memo.id));
         let goes_on = goes_on.unwrap_or_default();
-        let title = self.agent.spec().title;
+        let title = self.agent.spec().title.clone();
         let cwd = self.request.options.cwd.display();
         self.notice(&format!("{title}{model} in {cwd}{goes_on}. /help for help, Ctrl-D to leave."));
     }
@@ -72,9 +72,11 @@ impl Talk<'_> {
                 self.notice(&format!("  model from the next prompt on: {name}"));
             }
             Command::Agent(None) => {
-                let names: Vec<_> = AGENTS.iter().map(|spec| spec.name).collect();
-                let name = self.agent.spec().name;
-                self.notice(&format!("  agent: {name}; there are {}", names.join(", ")));
+                let name = &self.agent.spec().name;
+                self.notice(&format!(
+                    "  agent: {name}; there are {}",
+                    self.setup.settings.roster.names()
+                ));
             }
             Command::New | Command::Agent(Some(_)) if self.is_busy() => {
                 self.notice("  a turn is running; /stop it first");

@@ -160,7 +160,7 @@ impl<'a> Talk<'a> {
                 }
                 Err(error) => {
                     let (_, failure) = run::refusal(&error);
-                    self.renderer.not_started(self.agent.spec().name, &failure);
+                    self.renderer.not_started(&self.agent.spec().name, &failure);
                 }
             }
         }

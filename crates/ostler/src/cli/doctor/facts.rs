@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn there_are_facts_of_every_agent() {
         for spec in AGENTS {
-            let facts = of(spec.name).unwrap_or_else(|| panic!("no facts of {}", spec.name));
+            let facts = of(&spec.name).unwrap_or_else(|| panic!("no facts of {}", spec.name));
             assert!(!facts.files.is_empty(), "{}", spec.name);
             let passed_on = facts.variables.iter().any(|name| spec.env.contains(name));
             assert!(passed_on, "no login of {} reaches it by a variable", spec.name);

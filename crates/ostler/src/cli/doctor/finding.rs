@@ -1,5 +1,6 @@
 //! What the doctor says: one thing it looked at, and what to do about it.
 
+use ostler_core::agent::AgentName;
 use serde::Serialize;
 
 /// How bad it is. Only an error makes `doctor` fail.
@@ -62,7 +63,7 @@ pub(crate) struct Finding {
     pub(crate) level: Level,
     pub(crate) area: Area,
     /// The agent that it is about, if it is about one.
-    pub(crate) agent: Option<&'static str>,
+    pub(crate) agent: Option<AgentName>,
     pub(crate) message: String,
     /// What to do about it, where there is something to do.
     pub(crate) fix: Option<String>,
@@ -77,8 +78,8 @@ impl Finding {
         Self::new(Level::Ok, area, message)
     }
 
-    pub(crate) fn about(mut self, agent: &'static str) -> Self {
-        self.agent = Some(agent);
+    pub(crate) fn about(mut self, agent: &AgentName) -> Self {
+        self.agent = Some(agent.clone());
         self
     }
 

@@ -34,16 +34,18 @@ pub(crate) async fn check(look: &Look, host: &Host, is_chosen: bool) -> Vec<Find
         Finding::ok(Area::Binary, format!("{} can be run", health.path.display())),
         version_of(spec, health),
     ];
-    if let Some(facts) = facts::of(spec.name) {
+    if let Some(facts) = facts::of(&spec.name) {
         findings.extend(node(spec, facts, &health.path, host).await);
         findings.push(login(spec, facts, host.environment()));
     }
-    findings.into_iter().map(|finding| finding.about(spec.name)).collect()
+    findings.into_iter().map(|finding| finding.about(&spec.name)).collect()
 }
 
 fn not_found(spec: &AgentSpec, error: &BinaryError, is_chosen: bool) -> Finding {
+    // An agent of the operator's own is expected to be there.
+    let is_expected = is_chosen || spec.custom.is_some();
     let (level, fix) = match error {
-        BinaryError::NotInPath { .. } if is_chosen => (Level::Error, spec.install_hint),
+        BinaryError::NotInPath { .. } if is_expected => (Level::Error, spec.install_hint),
         BinaryError::NotInPath { .. } => (Level::Info, spec.install_hint),
         BinaryError::Missing { .. } => (Level::Error, "name a program that exists"),
         BinaryError::NotRunnable { .. } => (Level::Error, "make it executable or name another"),
@@ -53,7 +55,7 @@ fn not_found(spec: &AgentSpec, error: &BinaryError, is_chosen: bool) -> Finding 
         BinaryError::Missing { path, .. } => format!("{} does not exist", path.display()),
         BinaryError::NotRunnable { path, why, .. } => format!("{} {why}", path.display()),
     };
-    Finding::new(level, Area::Binary, message).about(spec.name).fix(fix)
+    Finding::new(level, Area::Binary, message).about(&spec.name).fix(fix)
 }
 
 fn version_of(spec: &AgentSpec, health: &Health) -> Finding {
@@ -75,11 +77,22 @@ fn version_of(spec: &AgentSpec, health: &Health) -> Finding {
             say(Level::Info, format!("{version} was not tested, but older and newer ones were"))
                 .fix("`ostler doctor --live` shows whether it works")
         }
+        Standing::Untested => say(Level::Info, format!("{version}, as its `version` command says")),
+        Standing::Unknown if spec.custom.as_ref().is_some_and(|own| own.version.is_none()) => {
+            say(Level::Info, "its version is not known, for it has no `version` command".to_owned())
+        }
         Standing::Unknown => {
             let why = health.warning.clone();
             say(Level::Warning, why.unwrap_or_else(|| format!("{version} cannot be judged")))
-                .fix(format!("run `{} --version` to see why", health.path.display()))
+                .fix(format!("run `{}` to see why", version_command(spec, health)))
         }
+    }
+}
+
+fn version_command(spec: &AgentSpec, health: &Health) -> String {
+    match spec.custom.as_ref().and_then(|own| own.version.as_ref()) {
+        Some(words) => words.join(" "),
+        None => format!("{} --version", health.path.display()),
     }
 }
 
@@ -210,7 +223,7 @@ mod tests {
     fn a_login_is_seen_by_name_and_never_shown() {
         let home = tempfile::tempdir().unwrap();
         for spec in AGENTS {
-            let facts = facts::of(spec.name).unwrap();
+            let facts = facts::of(&spec.name).unwrap();
             let mut environment = Variables::new();
             environment.insert("HOME".into(), home.path().into());
             assert_eq!(login(spec, facts, &environment).level, Level::Warning, "{}", spec.name);

@@ -38,11 +38,11 @@ impl Live<'_> {
             Ok(Some(_)) => {}
             Ok(None) => {
                 let message = "not tried: it cannot be led to the simulated model";
-                return vec![Finding::new(Level::Info, Area::Live, message).about(spec.name)];
+                return vec![Finding::new(Level::Info, Area::Live, message).about(&spec.name)];
             }
             Err(error) => {
                 let message = format!("not tried: its settings could not be written: {error}");
-                return vec![Finding::new(Level::Error, Area::Live, message).about(spec.name)];
+                return vec![Finding::new(Level::Error, Area::Live, message).about(&spec.name)];
             }
         }
         let began = Instant::now();
@@ -53,12 +53,12 @@ impl Live<'_> {
                 "answered, used a tool and resumed its session, in {:.1} s",
                 began.elapsed().as_secs_f64()
             );
-            return vec![Finding::ok(Area::Live, message).about(spec.name)];
+            return vec![Finding::ok(Area::Live, message).about(&spec.name)];
         }
         let fix = self.fix();
         let finding = |difference: Difference| {
             Finding::new(difference.level, Area::Live, difference.what)
-                .about(spec.name)
+                .about(&spec.name)
                 .fix(fix.clone())
         };
         differences.into_iter().map(finding).collect()
@@ -66,7 +66,7 @@ impl Live<'_> {
 
     async fn both_turns(&self) -> Vec<Difference> {
         let pieces = if self.agent.spec().caps.supports_streaming { 2 } else { 0 };
-        let facts = facts::of(self.agent.spec().name);
+        let facts = facts::of(&self.agent.spec().name);
         let shows_what_was_read = facts.is_none_or(|facts| facts.shows_what_was_read);
         let first = Expected {
             prompt: READ,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use ostler_core::{
-    agent::{self, AgentSpec},
+    agent::AgentSpec,
     cli_agent::CliAgent,
     failure::chain,
     host::Host,
@@ -35,13 +35,13 @@ impl TurnArgs {
         host: &Host,
     ) -> Result<(CliAgent, TurnRequest), Refused> {
         let spec = match &self.agent {
-            Some(name) => agent::resolve_provider(name).map_err(Refused::usage)?,
-            None => settings.agent,
+            Some(name) => settings.roster.resolve(name).map_err(Refused::usage)?.clone(),
+            None => settings.agent.clone(),
         };
         let is_backend = spec.name == settings.agent.name;
         let cwd = working_directory(self.cwd.as_deref())?;
-        let home = self.isolated.then(|| host.isolated_home(spec.name));
-        let open = session(self, spec, host, &cwd, home.as_deref())?;
+        let home = self.isolated.then(|| host.isolated_home(&spec.name));
+        let open = session(self, &spec, host, &cwd, home.as_deref())?;
         let mut request = TurnRequest::new(String::new(), cwd);
         request.open = open;
         request.memos = MemoKeeping::DataFolder;
@@ -114,11 +114,11 @@ fn session(
     let unreadable = |error: MemoError| Refused::usage(chain(&error));
     if let Some(id) = &args.session {
         request::check_session(id).map_err(Refused::usage)?;
-        let memo = memos.load(spec.name, id).map_err(unreadable)?;
-        return Ok(Open::Resume(Box::new(memo.unwrap_or_else(|| Memo::of_id(spec.name, id)))));
+        let memo = memos.load(&spec.name, id).map_err(unreadable)?;
+        return Ok(Open::Resume(Box::new(memo.unwrap_or_else(|| Memo::of_id(&spec.name, id)))));
     }
     if args.continue_newest {
-        let memo = memos.newest(spec.name, cwd, home).map_err(unreadable)?.ok_or_else(|| {
+        let memo = memos.newest(&spec.name, cwd, home).map_err(unreadable)?.ok_or_else(|| {
             Refused::usage(format!(
                 "--continue: no session of {} in {} yet; run once without it",
                 spec.name,

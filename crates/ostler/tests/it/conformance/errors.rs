@@ -32,7 +32,7 @@ fn fails(rig: &Rig, prompt: &str, kind: &str) -> Events {
     assert_eq!((code, &last["is_error"]), (Some(1), &true.into()));
     let text = last["response_text"].as_str().unwrap();
     let exit = last["exit_code"].as_i64().unwrap();
-    let title = ostler_core::agent::find(rig.facts.agent).unwrap().title;
+    let title = &ostler_core::agent::find(rig.facts.agent).unwrap().title;
     // Pi ends with 0 whatever happened, and a turn that Ostler gave up has no exit of its own.
     if text.contains("CLI error") {
         assert!(text.starts_with(&format!("{title} CLI error (exit {exit}): ")), "{text}");

@@ -135,8 +135,8 @@ impl Rig {
         let mut request = TurnRequest::new("hello", self.place.work());
         request.mode = Mode::Warm;
         let options = &mut request.options;
-        let home = host.isolated_home(spec.name);
-        let settings = model::settings(spec.name, &self.url).unwrap().with_key(&self.key);
+        let home = host.isolated_home(&spec.name);
+        let settings = model::settings(&spec.name, &self.url).unwrap().with_key(&self.key);
         settings.write_files(&home).unwrap();
         options.home = Some(home);
         options.permissions = Permissions::Bypass;

@@ -28,7 +28,7 @@ fn replace(place: &Place, spec: &AgentSpec, version: &str, steps: &Value) -> Pat
         "#!/bin/sh\n[ \"$1\" = --version ] && echo {version} && exit\nexec {} \"$@\"\n",
         own.display()
     );
-    place.program(spec.program, &text)
+    place.program(&spec.program, &text)
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_cli_that_refuses_a_flag_is_found_with_its_own_words() {
     let said = Said::by(&place, &["--live"]);
     assert_eq!(said.code, Some(1));
     for spec in AGENTS {
-        let found = said.about("live", Some(spec.name));
+        let found = said.about("live", Some(&spec.name));
         assert_eq!(found.len(), 1, "one cause, one finding: {found:?}");
         assert_eq!(found[0]["level"], "error");
         let message = message(found[0]);
@@ -70,7 +70,7 @@ fn a_cli_with_other_output_is_found_and_its_lines_are_shown() {
     for spec in AGENTS {
         let live = said.live(spec);
         assert!(live.contains(r#"unknown line: {"type":"brand_new","#), "{live}");
-        assert!(said.about("live", Some(spec.name)).iter().any(|one| one["level"] == "error"));
+        assert!(said.about("live", Some(&spec.name)).iter().any(|one| one["level"] == "error"));
     }
 }
 
@@ -113,7 +113,8 @@ fn no_key_proxy_or_folder_of_the_user_reaches_a_live_turn() {
         replace(&place, spec, tested(spec), &json!([{ "do": "report", "path": report }]));
     }
     let mut command = doctor(&place, &["--live"]);
-    for name in AGENTS.iter().flat_map(|spec| spec.env).chain(&["HTTPS_PROXY", "http_proxy"]) {
+    for name in AGENTS.iter().flat_map(|spec| spec.env.iter()).chain(["HTTPS_PROXY", "http_proxy"])
+    {
         command.env(name, "mine-alone");
     }
     Said::of(command);
@@ -164,10 +165,10 @@ fn the_real_clis_do_what_they_must() {
     command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
     let said = Said::of(command);
     for spec in AGENTS {
-        let live = said.about("live", Some(spec.name));
+        let live = said.about("live", Some(&spec.name));
         assert_eq!(live.len(), 1, "{live:?}");
         assert_eq!(live[0]["level"], "ok", "{live:?}");
-        assert_eq!(said.only("version", Some(spec.name))["level"], "ok");
+        assert_eq!(said.only("version", Some(&spec.name))["level"], "ok");
     }
     assert_eq!(said.code, Some(0), "{}", said.whole);
     assert!(place.is_swept());
@@ -192,7 +193,7 @@ fn a_real_cli_whose_events_were_renamed_is_found() {
             "#!/bin/sh\n[ \"$1\" = --version ] && echo 9999.0.0 && exit\n\
              {real} \"$@\" | sed 's/\"type\":\"/\"type\":\"new_/'\n"
         );
-        place.program(spec.program, &text);
+        place.program(&spec.program, &text);
     }
     let said = Said::of(with_path(doctor(&place, &["--live"])));
     assert_eq!(said.code, Some(1));
@@ -200,7 +201,7 @@ fn a_real_cli_whose_events_were_renamed_is_found() {
         let live = said.live(spec);
         assert!(live.contains(r#"unknown line"#), "{}: {live}", spec.name);
         assert!(live.contains(r#""type":"new_"#), "{}: {live}", spec.name);
-        assert_eq!(said.only("version", Some(spec.name))["level"], "warning");
+        assert_eq!(said.only("version", Some(&spec.name))["level"], "warning");
     }
     assert!(place.is_swept());
 }

@@ -165,7 +165,7 @@ proptest! {
     ) {
         let options = with_format([Format::StreamJson, Format::Json, Format::Text][format]);
         let actions = read(&options, &Open::New, [], &exit(code, &stderr));
-        let failure = end_of(&actions).failure.clone().unwrap().with_exit(SPEC.title, code, &stderr);
+        let failure = end_of(&actions).failure.clone().unwrap().with_exit(&SPEC.title, code, &stderr);
         let start: String = stderr.chars().take(500).collect();
         let start = if start.is_empty() { "unknown error" } else { &start };
         prop_assert_eq!(failure.response_text(), format!("Claude CLI error (exit {code}): {start}"));

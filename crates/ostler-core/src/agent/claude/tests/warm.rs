@@ -25,7 +25,7 @@ const NEW_ID: &str = "00000000-0000-4000-8000-000000000000";
 
 fn warm_launch<'a>(options: &'a Options, open: &'a Open) -> WarmLaunch<'a> {
     let run_dir = std::path::Path::new(RUN_DIR);
-    WarmLaunch { new_id: NEW_ID, run_dir, ..warm_launch_of(options, open) }
+    WarmLaunch { new_id: NEW_ID, run_dir, ..warm_launch_of(&SPEC, options, open) }
 }
 
 /// A kept process.

@@ -10,7 +10,7 @@ use crate::{agent::TimerKey, event::StopReason, request::Format};
 fn ring(format: Format, from: Stream, lines: &[&str], timer: u32) -> Vec<Action> {
     let mut options = Options::new("/workspace");
     options.format = format;
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
+    let mut dialect = (SPEC.dialect)(&launch_of(&SPEC, &options, &Open::New, "hi"));
     let mut out = Vec::new();
     for line in lines {
         let input = Input::Line { from, bytes: line.as_bytes(), cut: false };

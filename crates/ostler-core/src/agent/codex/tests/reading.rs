@@ -156,7 +156,7 @@ fn nothing_readable_with_exit_0_cannot_be_parsed_but_an_empty_answer_is_one() {
 #[test]
 fn an_answer_too_long_to_keep_is_not_replaced_by_the_commentary_before_it() {
     let options = Options::new("/workspace");
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
+    let mut dialect = (SPEC.dialect)(&launch_of(&SPEC, &options, &Open::New, "hi"));
     let mut out = Vec::new();
     let cut =
         Input::Line { from: Stream::Stdout, bytes: b"{\"type\":\"item.completed\"", cut: true };
@@ -200,7 +200,7 @@ fn the_text_form_gives_the_answer_exactly_and_finds_the_session_in_the_header_on
 #[test]
 fn cancel_stops_the_process() {
     let options = Options::new("/workspace");
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
+    let mut dialect = (SPEC.dialect)(&launch_of(&SPEC, &options, &Open::New, "hi"));
     let mut out = Vec::new();
     let turn = crate::agent::ONLY_TURN;
     dialect.step(at_second(0), Input::Cancel { turn }, &mut out);

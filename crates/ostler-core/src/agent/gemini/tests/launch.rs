@@ -111,7 +111,7 @@ fn trap_a_dot_env_cannot_lead_the_key_elsewhere() {
     let line = command_line(&options(), &Open::New, "hi");
     for name in ["GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "GEMINI_CLI_CUSTOM_HEADERS"] {
         assert_eq!(variable(&line, name), Some(""), "{name}");
-        assert!(!SPEC.env.contains(&name), "what is inherited would be overridden: {name}");
+        assert!(!SPEC.env.contains(name), "what is inherited would be overridden: {name}");
     }
     assert_eq!(variable(&line, "NODE_TLS_REJECT_UNAUTHORIZED"), Some("1"));
 }

@@ -204,7 +204,7 @@ proptest! {
         let failure = failure.unwrap_or_else(crate::failure::Failure::unreadable);
         let shown: String = stderr.chars().take(500).collect();
         let shown = if stderr.is_empty() { "unknown error".to_owned() } else { shown };
-        let failure = failure.with_exit(SPEC.title, code, &stderr);
+        let failure = failure.with_exit(&SPEC.title, code, &stderr);
         prop_assert_eq!(
             failure.response_text(),
             format!("Gemini CLI error (exit {code}): {shown}")

@@ -11,7 +11,7 @@ use crate::event::StopReason;
 #[test]
 fn trap_retries_that_would_last_too_long_are_given_up() {
     let options = Options::new("/workspace");
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
+    let mut dialect = (SPEC.dialect)(&launch_of(&SPEC, &options, &Open::New, "hi"));
     let mut out = Vec::new();
     for (second, attempt, delay) in [(0, 1, 2000), (2, 2, 4000), (6, 3, 8000)] {
         dialect.step(
@@ -30,7 +30,7 @@ fn trap_retries_that_would_last_too_long_are_given_up() {
 #[test]
 fn an_answer_between_retries_renews_the_patience() {
     let options = Options::new("/workspace");
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
+    let mut dialect = (SPEC.dialect)(&launch_of(&SPEC, &options, &Open::New, "hi"));
     let mut out = Vec::new();
     let tools = message("", "toolUse", &json!({}));
     for (second, line) in [(0, retry(1, 2000)), (10, tools), (20, retry(1, 2000))] {

@@ -162,7 +162,7 @@ fn trap_a_new_session_is_told_when_it_can_be_resumed_and_not_before() {
     let options = Options::new("/workspace");
     let asked = json!({"type": "message_end", "message": {"role": "user", "content": []}});
     let told = |version| {
-        let launch = Launch { version, ..launch_of(&options, &Open::New, "hi") };
+        let launch = Launch { version, ..launch_of(&SPEC, &options, &Open::New, "hi") };
         let mut dialect = (SPEC.dialect)(&launch);
         let mut out = Vec::new();
         for line in [HEADER, &asked.to_string()] {
@@ -324,7 +324,7 @@ fn line_separators_and_half_emoji_inside_a_line_do_not_break_it() {
 #[test]
 fn an_answer_too_long_to_keep_is_not_replaced_by_what_was_said_before_it() {
     let options = Options::new("/workspace");
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
+    let mut dialect = (SPEC.dialect)(&launch_of(&SPEC, &options, &Open::New, "hi"));
     let mut out = Vec::new();
     let cut = Input::Line { from: Stream::Stdout, bytes: b"{\"type\":\"message_end\"", cut: true };
     dialect.step(at_second(0), stdout_line(answer("Wait.").as_bytes()), &mut out);
@@ -357,7 +357,7 @@ fn warnings_of_the_cli_are_warnings() {
 #[test]
 fn cancel_stops_the_process() {
     let options = Options::new("/workspace");
-    let mut dialect = (SPEC.dialect)(&launch_of(&options, &Open::New, "hi"));
+    let mut dialect = (SPEC.dialect)(&launch_of(&SPEC, &options, &Open::New, "hi"));
     let mut out = Vec::new();
     let turn = crate::agent::ONLY_TURN;
     dialect.step(at_second(0), Input::Cancel { turn }, &mut out);

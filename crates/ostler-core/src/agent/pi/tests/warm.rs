@@ -32,7 +32,7 @@ impl Default for Started<'_> {
 
 impl Started<'_> {
     fn dialect(&self) -> Box<dyn Dialect> {
-        let launch = warm_launch_of(&self.options, &self.open);
+        let launch = warm_launch_of(&SPEC, &self.options, &self.open);
         (SPEC.warm.unwrap().dialect)(&WarmLaunch { version: self.version, ..launch })
     }
 }

@@ -104,7 +104,7 @@ fn a_process_that_dies_in_a_turn_fails_it_at_once_and_is_replaced(facts: &'stati
     let last = events.last();
     assert_eq!(last["error"]["kind"], "crashed", "{last}");
     assert_eq!(last["error"]["retryable"], true);
-    let title = ostler_core::agent::find(facts.agent).unwrap().title;
+    let title = &ostler_core::agent::find(facts.agent).unwrap().title;
     let text = last["response_text"].as_str().unwrap();
     assert!(text.starts_with(&format!("{title} CLI error (exit 137): ")), "{text}");
     assert!(chat.answer_to("sim:history").contains("the first was: My name is Ada."));

@@ -13,7 +13,7 @@ use crate::{
 fn line(options: &Options, variables: &[(&str, &str)]) -> CommandLine {
     let variables: Vec<_> =
         variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    let launch = WarmLaunch { variables: &variables, ..warm_launch_of(options, &Open::New) };
+    let launch = WarmLaunch { variables: &variables, ..warm_launch_of(&SPEC, options, &Open::New) };
     (WARM.launch)(&launch).unwrap()
 }
 

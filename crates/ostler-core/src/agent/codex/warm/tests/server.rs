@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     agent::{
         Dialect,
-        codex::warm::WARM,
+        codex::{SPEC, warm::WARM},
         testing::{recorded_lines, warm_launch_of},
     },
     protocol::{jsonrpc::Form, testing::Side},
@@ -77,7 +77,7 @@ impl Side for Codex {
     const NAMES: [&'static str; 2] = ["/params/threadId", "/thread/id"];
 
     fn dialect() -> Box<dyn Dialect> {
-        (WARM.dialect)(&warm_launch_of(&options(), &Open::New))
+        (WARM.dialect)(&warm_launch_of(&SPEC, &options(), &Open::New))
     }
 
     fn recorded() -> &'static [Value] {

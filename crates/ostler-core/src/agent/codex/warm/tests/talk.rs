@@ -9,7 +9,7 @@ use super::{
 use crate::{
     agent::{
         Action, ONLY_SESSION, Order, TurnKey, WarmLaunch,
-        codex::warm::WARM,
+        codex::{SPEC, warm::WARM},
         testing::{self, warm_launch_of},
     },
     request::{Open, Options},
@@ -28,7 +28,7 @@ impl Talk {
         let (options, open) = (options(), Open::New);
         let variables: Vec<_> =
             variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let launch = WarmLaunch { variables: &variables, ..warm_launch_of(&options, &open) };
+        let launch = WarmLaunch { variables: &variables, ..warm_launch_of(&SPEC, &options, &open) };
         Self::with((WARM.dialect)(&launch), Codex)
     }
 

@@ -12,7 +12,7 @@ fn line_of(options: &Options, variables: &[(&str, &str)]) -> CommandLine {
     let variables: Vec<(OsString, OsString)> =
         variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let run_dir = Path::new(RUN_DIR);
-    let launch = warm_launch_of(options, &Open::New);
+    let launch = warm_launch_of(&SPEC, options, &Open::New);
     (WARM.launch)(&WarmLaunch { variables: &variables, run_dir, ..launch }).unwrap()
 }
 

@@ -28,7 +28,7 @@ impl AcpAgent for Gemini {
     fn dialect() -> Box<dyn Dialect> {
         let (options, open) = (options(), Open::New);
         let run_dir = Path::new(RUN_DIR);
-        (WARM.dialect)(&WarmLaunch { run_dir, ..warm_launch_of(&options, &open) })
+        (WARM.dialect)(&WarmLaunch { run_dir, ..warm_launch_of(&SPEC, &options, &open) })
     }
 
     fn session(&self) -> &str {

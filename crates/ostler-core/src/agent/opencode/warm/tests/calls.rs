@@ -43,6 +43,7 @@ fn a_prompt_goes_with_its_model_agent_system_text_and_variant() {
 
 fn line(options: &Options) -> crate::agent::CommandLine {
     (WARM.launch)(&crate::agent::WarmLaunch {
+        spec: &crate::agent::opencode::SPEC,
         options,
         open: &crate::request::Open::New,
         new_id: "a-random-word",

@@ -31,6 +31,7 @@ impl Talk {
         let options = options();
         let variables = [("OPENCODE_SERVER_PASSWORD".into(), "secret".into())];
         let launch = WarmLaunch {
+            spec: &crate::agent::opencode::SPEC,
             options: &options,
             open: &Open::New,
             new_id: "",

@@ -8,6 +8,7 @@ use crate::{
 
 fn line_of(options: &Options, open: &Open, version: Option<&str>) -> CommandLine {
     let launch = WarmLaunch {
+        spec: &SPEC,
         options,
         open,
         new_id: "00000000-0000-0000-0000-000000000000",

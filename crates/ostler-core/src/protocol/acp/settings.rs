@@ -1,0 +1,380 @@
+//! What can be set in a session while it is open: the mode, the model, how much
+//! is thought. Which values there are the agent says when it opens the session.
+
+use serde_json::{Value, json};
+
+use crate::request::{Options, Permissions, Thinking};
+
+/// The ends of the names of modes in which an agent only looks.
+const LOOKING: &[&str] = &["plan", "read-only", "readonly", "read_only"];
+/// The ends of the names of modes in which an agent asks before it does
+/// something. What other modes do without asking is not for us to know.
+const ASKING: &[&str] = &["default", "ask", "approve"];
+
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Mode,
+    Model,
+    Thinking,
+}
+
+/// A value that is to be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) what: What,
+    /// In the agent's words.
+    pub(super) value: String,
+    way: Way,
+}
+
+impl Change {
+    /// Returns method and parameters of the request.
+    pub(super) fn request(&self, session: &str) -> (&'static str, Value) {
+        let value = &self.value;
+        match &self.way {
+            Way::Mode => ("session/set_mode", json!({ "sessionId": session, "modeId": value })),
+            Way::Model => ("session/set_model", json!({ "sessionId": session, "modelId": value })),
+            Way::Option(id) => (
+                "session/set_config_option",
+                json!({ "sessionId": session, "configId": id, "value": value }),
+            ),
+        }
+    }
+}
+
+/// By which request a value is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Way {
+    Mode,
+    Model,
+    /// The option of this name.
+    Option(String),
+}
+
+/// Something with several values, of which one holds.
+#[derive(Debug)]
+struct Selector {
+    way: Way,
+    current: Option<String>,
+    offers: Vec<Offer>,
+}
+
+#[derive(Debug)]
+struct Offer {
+    value: String,
+    name: String,
+}
+
+impl Selector {
+    fn read(way: Way, current: Option<&Value>, offers: Option<&Value>, id: &str) -> Self {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let offers = offers.and_then(Value::as_array).into_iter().flatten();
+        // Values may come in groups.
+        let offers = offers.flat_map(|one| match one.get("options").and_then(Value::as_array) {
+            Some(group) => group.iter().collect(),
+            None => vec![one],
+        });
+        let offer = |one: &Value| {
+            let value = one.get(id).and_then(text)?;
+            let name = one.get("name").and_then(text).unwrap_or_else(|| value.clone());
+            Some(Offer { value, name })
+        };
+        Self { way, current: current.and_then(text), offers: offers.filter_map(offer).collect() }
+    }
+
+    /// Finds the value that somebody means, by itself or by its name for people.
+    fn find(&self, wanted: &str) -> Option<&str> {
+        let is_value = |offer: &&Offer| offer.value == wanted;
+        let is_name = |offer: &&Offer| offer.name.eq_ignore_ascii_case(wanted);
+        let mut offers = self.offers.iter();
+        let found = offers.clone().find(is_value).or_else(|| offers.find(is_name))?;
+        Some(&found.value)
+    }
+
+    /// Finds the first value whose name ends like one of these.
+    fn find_end(&self, ends: &[&str]) -> Option<&str> {
+        let of_end = |end: &&str| self.offers.iter().find(|offer| ends_with(&offer.value, &[*end]));
+        ends.iter().find_map(of_end).map(|offer| offer.value.as_str())
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.offers.iter().map(|offer| offer.name.as_str()).collect();
+        names.join(", ")
+    }
+}
+
+/// Returns whether the name is one of these, or an address that ends with one.
+fn ends_with(value: &str, ends: &[&str]) -> bool {
+    let end = value.rsplit(['#', '/', ':']).next().unwrap_or(value);
+    ends.iter().any(|known| end.eq_ignore_ascii_case(known))
+}
+
+/// What an agent lets us set in a session.
+#[derive(Debug, Default)]
+pub(super) struct Settings {
+    mode: Option<Selector>,
+    model: Option<Selector>,
+    thinking: Option<Selector>,
+    /// The mode in which the session was opened.
+    first_mode: Option<String>,
+}
+
+/// What follows from a wish.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// It is so already, or nothing is wished.
+    Holds,
+    /// This is to be set first.
+    Set(Change),
+    /// The agent cannot, and this is to be said about it.
+    Cannot(String),
+}
+
+impl Settings {
+    /// Reads what the agent says about a session that it has opened.
+    pub(super) fn read(told: &Value) -> Self {
+        let option = |category: &str| {
+            let options = told.get("configOptions").and_then(Value::as_array);
+            let is_it = |one: &&Value| {
+                let has = |field: &str| one.get(field).and_then(Value::as_str);
+                has("type") == Some("select") && has("category") == Some(category)
+            };
+            let one = options.into_iter().flatten().find(is_it)?;
+            let way = Way::Option(one.get("id")?.as_str()?.to_owned());
+            Some(Selector::read(way, one.get("currentValue"), one.get("options"), "value"))
+        };
+        let modes = told.get("modes").filter(|modes| modes.is_object()).map(|modes| {
+            let (current, offers) = (modes.get("currentModeId"), modes.get("availableModes"));
+            Selector::read(Way::Mode, current, offers, "id")
+        });
+        let mode = modes.or_else(|| option("mode"));
+        let first_mode = mode.as_ref().and_then(|mode| mode.current.clone());
+        let current = told.get("models").and_then(|models| models.get("currentModelId"));
+        let models = Self::read_models(told).model.map(|models| Selector {
+            current: current.and_then(Value::as_str).map(str::to_owned),
+            ..models
+        });
+        let model = option("model").or(models);
+        Self { mode, model, thinking: option("thought_level"), first_mode }
+    }
+
+    /// Reads the models only, and not which one is used: an agent may use
+    /// another than it says.
+    pub(super) fn read_models(told: &Value) -> Self {
+        let models = told.get("models").filter(|models| models.is_object());
+        let model = models.map(|models| {
+            Selector::read(Way::Model, None, models.get("availableModels"), "modelId")
+        });
+        Self { model, ..Self::default() }
+    }
+
+    /// Returns what follows for one setting from the options of a turn.
+    pub(super) fn wish(&self, what: What, options: &Options) -> Wish {
+        match what {
+            What::Mode => self.wish_mode(options.permissions),
+            What::Model => match &options.model {
+                None => Wish::Holds,
+                Some(model) => self.wish_model(model),
+            },
+            What::Thinking => match options.thinking {
+                None => Wish::Holds,
+                Some(level) => self.wish_thinking(level),
+            },
+        }
+    }
+
+    fn wish_mode(&self, permissions: Permissions) -> Wish {
+        let Some(mode) = &self.mode else {
+            return match permissions {
+                Permissions::ReadOnly => Wish::Cannot(NO_READING.to_owned()),
+                Permissions::Ask | Permissions::Bypass => Wish::Holds,
+            };
+        };
+        let first = self.first_mode.as_deref().filter(|first| !ends_with(first, LOOKING));
+        let any = || {
+            let mut others = mode.offers.iter().filter(|offer| !ends_with(&offer.value, LOOKING));
+            others.next().map(|offer| offer.value.as_str())
+        };
+        let wanted = match permissions {
+            Permissions::ReadOnly => mode.find_end(LOOKING),
+            Permissions::Ask => mode.find_end(ASKING).or(first).or_else(any),
+            // Whatever it asks is allowed, so that any mode will do which does not only look.
+            Permissions::Bypass => first.or_else(|| mode.find_end(ASKING)).or_else(any),
+        };
+        match wanted {
+            Some(value) => mode.set(What::Mode, value),
+            None if permissions == Permissions::ReadOnly => Wish::Cannot(NO_READING.to_owned()),
+            None => Wish::Holds,
+        }
+    }
+
+    fn wish_model(&self, wanted: &str) -> Wish {
+        let Some(model) = &self.model else {
+            // Some agents take a model though they offer none.
+            let change = Change { what: What::Model, value: wanted.to_owned(), way: Way::Model };
+            return Wish::Set(change);
+        };
+        match (model.find(wanted), &model.way) {
+            (Some(value), _) => model.set(What::Model, value),
+            // Other names for a model are for the agent to know.
+            (None, Way::Model) => model.set(What::Model, wanted),
+            (None, Way::Mode | Way::Option(_)) => Wish::Cannot(format!(
+                "the agent does not offer the model {wanted}, which is ignored; there are: {}",
+                model.names()
+            )),
+        }
+    }
+
+    fn wish_thinking(&self, level: Thinking) -> Wish {
+        let words: &[&str] = match level {
+            Thinking::Off => &["off", "none"],
+            Thinking::Minimal => &["minimal"],
+            Thinking::Low => &["low"],
+            Thinking::Medium => &["medium"],
+            Thinking::High => &["high"],
+        };
+        let thinking = self.thinking.as_ref();
+        let found = thinking
+            .and_then(|known| Some((known, words.iter().find_map(|word| known.find(word))?)));
+        match found {
+            Some((known, value)) => known.set(What::Thinking, value),
+            None => Wish::Cannot("the agent cannot be told how much to think".to_owned()),
+        }
+    }
+
+    /// Returns whether a model can be chosen from a list.
+    pub(super) fn has_models(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// Returns whether the level of thinking can be chosen.
+    pub(super) fn can_think(&self, level: Thinking) -> bool {
+        !matches!(self.wish_thinking(level), Wish::Cannot(_))
+    }
+
+    /// Notes that something has been set.
+    pub(super) fn done(&mut self, change: &Change) {
+        let selector = match change.what {
+            What::Mode => &mut self.mode,
+            What::Model => &mut self.model,
+            What::Thinking => &mut self.thinking,
+        };
+        match selector {
+            Some(selector) => selector.current = Some(change.value.clone()),
+            None => {
+                let (way, current) = (change.way.clone(), Some(change.value.clone()));
+                *selector = Some(Selector { way, current, offers: Vec::new() });
+            }
+        }
+    }
+
+    /// Notes that the agent has changed its mode by itself.
+    pub(super) fn mode_is(&mut self, value: String) {
+        if let Some(mode) = &mut self.mode {
+            mode.current = Some(value);
+        }
+    }
+
+    /// Returns the model that was set, in the agent's words.
+    pub(super) fn chosen_model(&self) -> Option<String> {
+        self.model.as_ref()?.current.clone()
+    }
+
+    /// Returns the name of the model that is set.
+    pub(super) fn model(&self) -> Option<String> {
+        let model = self.model.as_ref()?;
+        let current = model.current.as_ref()?;
+        let offer = model.offers.iter().find(|offer| offer.value == *current);
+        Some(offer.map_or(current, |offer| &offer.name).clone())
+    }
+}
+
+impl Selector {
+    fn set(&self, what: What, value: &str) -> Wish {
+        if self.current.as_deref() == Some(value) {
+            return Wish::Holds;
+        }
+        Wish::Set(Change { what, value: value.to_owned(), way: self.way.clone() })
+    }
+}
+
+const NO_READING: &str = "the agent has no read-only mode: what it asks for is denied, \
+                          but what it does without asking cannot be prevented";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn modes(current: &str, ids: &[&str]) -> Settings {
+        let offers: Vec<Value> = ids.iter().map(|id| json!({ "id": id, "name": id })).collect();
+        let modes = json!({ "currentModeId": current, "availableModes": offers });
+        Settings::read(&json!({ "modes": modes }))
+    }
+
+    fn mode_for(settings: &Settings, permissions: Permissions) -> Option<String> {
+        match settings.wish_mode(permissions) {
+            Wish::Set(change) => Some(change.value),
+            Wish::Holds => None,
+            Wish::Cannot(why) => Some(why),
+        }
+    }
+
+    #[test]
+    fn reading_wants_a_mode_that_only_looks_and_asking_one_that_asks() {
+        let qwen = modes("auto", &["plan", "default", "auto-edit", "auto", "yolo"]);
+        assert_eq!(mode_for(&qwen, Permissions::ReadOnly).as_deref(), Some("plan"));
+        assert_eq!(mode_for(&qwen, Permissions::Ask).as_deref(), Some("default"));
+        assert_eq!(mode_for(&qwen, Permissions::Bypass), None);
+        let base = "https://agentclientprotocol.com/protocol/session-modes#";
+        let names = ["agent", "plan", "autopilot"].map(|name| format!("{base}{name}"));
+        let copilot = modes(&names[0], &names.each_ref().map(String::as_str));
+        assert_eq!(mode_for(&copilot, Permissions::ReadOnly), Some(names[1].clone()));
+        assert_eq!(mode_for(&copilot, Permissions::Ask), None);
+    }
+
+    #[test]
+    fn a_session_that_was_left_in_a_mode_that_only_looks_gets_another_one() {
+        let left = modes("plan", &["plan", "build"]);
+        assert_eq!(mode_for(&left, Permissions::Bypass).as_deref(), Some("build"));
+        assert_eq!(mode_for(&left, Permissions::ReadOnly), None);
+    }
+
+    #[test]
+    fn an_agent_without_such_a_mode_is_said_to_have_none() {
+        for settings in [modes("auto", &["auto"]), Settings::read(&json!({}))] {
+            let said = mode_for(&settings, Permissions::ReadOnly).unwrap();
+            assert!(said.contains("no read-only mode"), "{said}");
+            assert_eq!(mode_for(&settings, Permissions::Ask), None);
+        }
+    }
+
+    #[test]
+    fn a_model_is_found_by_its_value_or_its_name_and_in_groups() {
+        let group = json!({ "group": "g", "name": "G", "options": [
+            { "value": "x-1", "name": "X One" }, { "value": "x-2", "name": "X Two" },
+        ]});
+        let option = json!({ "id": "m", "type": "select", "category": "model",
+                             "currentValue": "x-1", "options": [group] });
+        let settings = Settings::read(&json!({ "configOptions": [option] }));
+        assert_eq!(settings.wish_model("x-1"), Wish::Holds);
+        let Wish::Set(change) = settings.wish_model("x two") else { panic!() };
+        let (method, params) = change.request("s");
+        assert_eq!(method, "session/set_config_option");
+        assert_eq!(params, json!({ "sessionId": "s", "configId": "m", "value": "x-2" }));
+        let Wish::Cannot(why) = settings.wish_model("y") else { panic!() };
+        assert!(why.contains("X One, X Two"), "{why}");
+        assert_eq!(settings.model().as_deref(), Some("X One"));
+    }
+
+    #[test]
+    fn a_level_of_thinking_is_set_where_the_agent_has_it() {
+        let offers = json!([{ "value": "low", "name": "Low" }, { "value": "off", "name": "Off" }]);
+        let option = json!({ "id": "t", "type": "select", "category": "thought_level",
+                             "currentValue": "low", "options": offers });
+        let settings = Settings::read(&json!({ "configOptions": [option] }));
+        assert!(matches!(settings.wish_thinking(Thinking::Off), Wish::Set(_)));
+        assert_eq!(settings.wish_thinking(Thinking::Low), Wish::Holds);
+        assert!(!settings.can_think(Thinking::High));
+    }
+}
