@@ -48,6 +48,7 @@ fn the_keys_of_a_row_are_the_documented_ones() {
     let page = fs::read_to_string(page("docs/doctor.md")).unwrap();
     let expected = [
         "capabilities",
+        "configured",
         "install_hint",
         "installed",
         "name",
