@@ -111,7 +111,8 @@ pub(crate) struct Events(Http);
 
 impl Events {
     /// Waits for the next event. What is between events, sizes of chunks among
-    /// it, is passed over: no server cuts an event in two.
+    /// it, is passed over. An event that is cut in two would be missed; the servers
+    /// here send each in one chunk.
     pub(crate) fn next(&mut self) -> String {
         loop {
             let line = self.0.line();
