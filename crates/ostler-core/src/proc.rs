@@ -13,8 +13,10 @@
 //! decisions of the driver.
 
 mod error;
+mod feed;
 mod image;
 mod memory;
+mod output;
 mod tail;
 
 #[cfg(target_os = "linux")]
@@ -33,33 +35,32 @@ use std::{
     ffi::OsString,
     fmt,
     fs::{File, OpenOptions},
-    future, io, mem,
+    io, mem,
     os::unix::{fs::OpenOptionsExt, process::ExitStatusExt},
     path::{Path, absolute},
-    pin::Pin,
     process::{ExitStatus, Stdio},
-    task::{Context, Poll},
     time::Duration,
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf},
-    net::unix::pipe,
-    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    process::{Child, ChildStderr, Command},
     time::{Instant, sleep_until},
 };
 
 pub use self::error::SpawnError;
 pub(crate) use self::memory::resident_below;
-use self::{image::Image, tail::Tail, tree::Tree};
+use self::{
+    feed::{Feed, Lost, Then},
+    image::Image,
+    output::{Output, Source},
+    tail::Tail,
+    tree::Tree,
+};
 use crate::{
     agent::{Signal, Stdin},
     event::Stream,
-    lines::{Line, Lines},
+    lines::Line,
 };
-
-/// How much is read at once. Two of these live as long as the process.
-const READ_SIZE: usize = 16 * 1024;
 
 /// How long a pipe that somebody outside the tree holds open is waited for.
 const LEAK_TIMEOUT: Duration = Duration::from_secs(1);
@@ -67,9 +68,6 @@ const LEAK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much is read after the end: two full pipes of the largest usual size.
 /// More than that is not from the tree.
 const LEAK_BYTES: usize = 2 * 1024 * 1024;
-
-/// How much of the start of standard error is kept for messages.
-const HEAD_BYTES: usize = 4 * 1024;
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -343,165 +341,5 @@ impl End {
             patience: Instant::now() + LEAK_TIMEOUT,
             n_drained: 0,
         }
-    }
-}
-
-/// Where standard output is read from.
-enum Source {
-    Pipe(ChildStdout),
-    File(Tail),
-}
-
-impl AsyncRead for Source {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Pipe(pipe) => Pin::new(pipe).poll_read(context, buffer),
-            Self::File(tail) => Pin::new(tail).poll_read(context, buffer),
-        }
-    }
-}
-
-/// One of the process's output streams.
-struct Output<R> {
-    pipe: Option<R>,
-    chunk: Vec<u8>,
-    n_taken: usize,
-    lines: Lines,
-    head: Vec<u8>,
-    last_byte_at: Instant,
-}
-
-impl<R: AsyncRead + Unpin> Output<R> {
-    fn new(pipe: Option<R>) -> Self {
-        Self {
-            pipe,
-            chunk: Vec::new(),
-            n_taken: 0,
-            lines: Lines::default(),
-            head: Vec::new(),
-            last_byte_at: Instant::now(),
-        }
-    }
-
-    /// Returns the next line of what was read; afterwards there is nothing left.
-    fn take_line(&mut self) -> Option<Line> {
-        let mut rest = self.chunk.get(self.n_taken..).unwrap_or_default();
-        let line = self.lines.take(&mut rest);
-        self.n_taken = self.chunk.len().saturating_sub(rest.len());
-        match (line, &self.pipe) {
-            (None, None) => self.lines.finish(),
-            (line, _) => line,
-        }
-    }
-
-    /// Reads the next chunk, once the last one is used up. A closed stream waits
-    /// forever. Cancel-safe, for a single read is.
-    async fn read(&mut self) -> usize {
-        let Some(pipe) = &mut self.pipe else {
-            return future::pending().await;
-        };
-        self.chunk.clear();
-        self.chunk.reserve(READ_SIZE);
-        self.n_taken = 0;
-        match pipe.read_buf(&mut self.chunk).await {
-            Ok(n_read) if n_read > 0 => {
-                let room = HEAD_BYTES.saturating_sub(self.head.len());
-                self.head.extend(self.chunk.iter().take(room));
-                self.last_byte_at = Instant::now();
-                n_read
-            }
-            // There is nothing to be had from a broken pipe either.
-            Ok(_) | Err(_) => {
-                self.pipe = None;
-                0
-            }
-        }
-    }
-}
-
-/// What is still to be written to the process.
-struct Feed {
-    pipe: pipe::Sender,
-    bytes: Vec<u8>,
-    n_written: usize,
-    then: Then,
-}
-
-/// What happens to the pipe when everything is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Then {
-    Close,
-    Wait,
-}
-
-/// The process closed an input that was to stay open.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Lost;
-
-impl Feed {
-    fn new(pipe: Option<ChildStdin>, stdin: Stdin) -> Option<Self> {
-        let (bytes, then) = match stdin {
-            Stdin::Null => return None,
-            Stdin::Bytes(bytes) => (bytes, Then::Close),
-            Stdin::Open => (Vec::new(), Then::Wait),
-        };
-        let is_done = bytes.is_empty() && then == Then::Close;
-        let pipe = pipe.filter(|_| !is_done)?.into_owned_fd().ok()?;
-        // A pipe that is no pipe cannot be: it was made for this child.
-        let pipe = pipe::Sender::from_owned_fd(pipe).ok()?;
-        Some(Self { pipe, bytes, n_written: 0, then })
-    }
-
-    /// Waits until nobody can read the other end any more. Cancel-safe.
-    #[cfg(target_os = "linux")]
-    async fn closed(pipe: &pipe::Sender) {
-        // The answer is the same whether it comes as readiness or as an error.
-        pipe.ready(tokio::io::Interest::ERROR).await.ok();
-    }
-
-    /// Elsewhere the next write tells.
-    #[cfg(not(target_os = "linux"))]
-    async fn closed(_: &pipe::Sender) {
-        future::pending().await
-    }
-
-    /// Writes some bytes, and closes the pipe after the last, if it is to be
-    /// closed. With nothing to do it waits until the other end is closed.
-    /// Cancel-safe, for a single write is.
-    async fn write(feed: &mut Option<Self>) -> Result<(), Lost> {
-        let Some(open) = feed else {
-            return future::pending().await;
-        };
-        let rest = open.bytes.get(open.n_written..).unwrap_or_default();
-        if rest.is_empty() && open.then == Then::Wait {
-            Self::closed(&open.pipe).await;
-            *feed = None;
-            return Err(Lost);
-        }
-        if !rest.is_empty() {
-            match open.pipe.write(rest).await {
-                Ok(n_written) => open.n_written = open.n_written.saturating_add(n_written),
-                // A process need not read all that one turn has to say.
-                Err(_) => {
-                    let lost = open.then == Then::Wait;
-                    *feed = None;
-                    return if lost { Err(Lost) } else { Ok(()) };
-                }
-            }
-        }
-        if open.n_written >= open.bytes.len() {
-            open.bytes.clear();
-            open.n_written = 0;
-            // A long prompt leaves nothing behind.
-            open.bytes.shrink_to(READ_SIZE);
-            if open.then == Then::Close {
-                *feed = None;
-            }
-        }
-        Ok(())
     }
 }
