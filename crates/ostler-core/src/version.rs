@@ -158,7 +158,7 @@ async fn ask(host: &Host, program: &Path, args: &[OsString]) -> Result<Option<St
 /// Returns the first word that looks like a version: `2.1.325 (Claude Code)`, `codex-cli 0.166.0`.
 fn find_version(line: &str) -> Option<String> {
     line.split_whitespace()
-        .map(|word| word.trim_start_matches('v'))
+        .map(|word| word.trim_start_matches('v').trim_end_matches('.'))
         .find(|word| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit()))
         .map(str::to_owned)
 }
@@ -207,6 +207,7 @@ mod tests {
             ("2.1.325 (Claude Code)", Some("2.1.325")),
             ("codex-cli 0.166.0", Some("0.166.0")),
             ("v1.5.0", Some("1.5.0")),
+            ("GitHub Copilot CLI 1.0.102.", Some("1.0.102")),
             ("no version here.", None),
         ] {
             assert_eq!(find_version(line).as_deref(), version, "{line}");

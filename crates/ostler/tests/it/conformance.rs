@@ -6,6 +6,7 @@ mod answers;
 pub(crate) mod cancel;
 pub(crate) mod chat;
 mod errors;
+mod own;
 mod prompts;
 mod rig;
 mod sessions;
@@ -53,6 +54,8 @@ pub(crate) struct Facts {
     pub(crate) usage: Charge,
     /// What differs when the agent is kept running.
     pub(crate) kept: Kept,
+    /// How it is configured, if it is not built in.
+    pub(crate) own: Option<own::Own>,
 }
 
 /// What is true of an agent that is kept running.
@@ -125,6 +128,7 @@ pub(crate) static CLAUDE: Facts = Facts {
     tells_retries: true,
     usage: ANTHROPIC_USAGE.with_cache_apart(),
     kept: Kept::OPEN,
+    own: None,
 };
 
 pub(crate) static CODEX: Facts = Facts {
@@ -149,6 +153,7 @@ pub(crate) static CODEX: Facts = Facts {
     tells_retries: false,
     usage: RESPONSES_USAGE.with_cache_within(),
     kept: Kept::OPEN,
+    own: None,
 };
 
 pub(crate) static GEMINI: Facts = Facts {
@@ -186,6 +191,7 @@ pub(crate) static GEMINI: Facts = Facts {
         shortens_history: false,
         arrives: kept_from_gemini,
     },
+    own: None,
 };
 
 pub(crate) static OPENCODE: Facts = Facts {
@@ -208,6 +214,7 @@ pub(crate) static OPENCODE: Facts = Facts {
     tells_retries: true,
     usage: CHAT_USAGE.with_cache_within(),
     kept: Kept { shortens_history: true, ..Kept::OPEN },
+    own: None,
 };
 
 pub(crate) static PI: Facts = Facts {
@@ -230,6 +237,51 @@ pub(crate) static PI: Facts = Facts {
     tells_retries: true,
     usage: CHAT_USAGE.with_cache_within(),
     kept: Kept::OPEN,
+    own: None,
+};
+
+pub(crate) static COPILOT: Facts = Facts {
+    agent: "copilot",
+    program: "node_modules/@github/copilot-linux-x64/copilot",
+    // The first start unpacks a quarter of a gigabyte.
+    first_start_is_exclusive: true,
+    other_model: "other",
+    own: Some(own::COPILOT),
+    ..OWN
+};
+
+pub(crate) static QWEN: Facts = Facts {
+    agent: "qwen",
+    program: "node_modules/.bin/qwen",
+    // It offers the one model that it was started with.
+    other_model: "sim-1",
+    first_start_is_exclusive: false,
+    own: Some(own::QWEN),
+    ..OWN
+};
+
+/// What is true of both that are driven by configuration.
+const OWN: Facts = Facts {
+    agent: "",
+    program: "",
+    streams: true,
+    shows_thinking: true,
+    shows_unknown_tool: true,
+    shows_exit_code: true,
+    limits_turns: false,
+    restricts_tools: false,
+    tells_cost: false,
+    refusal: Refusal::Error,
+    cut_answer: CutAnswer::NotShown,
+    shows_running_tool: true,
+    keeps_cancelled_first_turn: true,
+    first_start_is_exclusive: false,
+    other_model: "",
+    arrives: as_typed,
+    tells_retries: false,
+    usage: CHAT_USAGE.with_cache_within(),
+    kept: Kept::OPEN,
+    own: None,
 };
 
 /// Nothing but a backslash keeps Gemini from putting a file in the place of

@@ -163,3 +163,44 @@ fn a_broken_configuration_is_exit_2_for_every_command() {
     assert_eq!(outcome.code, Some(2));
     assert!(outcome.stderr.contains("nothing.json5: could not be read"), "{}", outcome.stderr);
 }
+
+#[test]
+fn a_program_of_ones_own_registers_it_like_any_other() {
+    use std::sync::Arc;
+
+    use ostler_core::{
+        CliAgent, Host, HostConfig, TurnRequest,
+        agent::{AgentName, acp::AcpAgent},
+        event::Mode,
+        registry::Registry,
+    };
+
+    let place = Place::new();
+    let environment = ["HOME", "TMPDIR", "OSTLER_DATA_DIR"]
+        .map(|name| (name.into(), place.path("data").into_os_string()));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let host = Host::new(HostConfig::from_environment(environment.into()));
+        let words = command();
+        let command =
+            words.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned());
+        let own =
+            AcpAgent { name: "own".into(), command: command.collect(), ..AcpAgent::default() };
+        let agent = CliAgent::new(own.spec().unwrap(), host.clone());
+        let request = TurnRequest::new("?", place.work());
+        let about = agent.handshake(&request, crate::support::LIMIT).await.unwrap();
+        assert!(about.can_continue);
+        let registry = Registry::new();
+        registry.register(Arc::new(agent));
+        assert_eq!(registry.list_available().await.len(), 1);
+        let agent = registry.get(&AgentName::new("own")).unwrap();
+        for mode in [Mode::OneShot, Mode::Warm] {
+            let mut request = TurnRequest::new("hello", place.work());
+            request.mode = mode;
+            let report = agent.start(request).await.unwrap().end().await.unwrap();
+            assert_eq!((report.error, report.mode), (None, mode));
+            assert_eq!(report.agent, "own");
+        }
+        assert!(host.shutdown(crate::support::LIMIT).await);
+    });
+}

@@ -67,25 +67,38 @@ impl Rig {
         let mut command = self.place.ostler(&[name, "--agent", self.facts.agent]);
         // Some CLIs are scripts of Node's; the one that was installed with them comes first.
         let path = format!("{}:/usr/bin:/bin", clis.join("node_modules/.bin").display());
-        command.env("PATH", path).arg("--bin").arg(program).arg("--isolated");
+        command.env("PATH", path).arg("--isolated");
+        match &self.facts.own {
+            Some(own) => {
+                let config = own.config(self.facts.agent, &program, &self.url, &self.key);
+                let file = self.place.path("own.json5");
+                std::fs::write(&file, config.to_string()).unwrap();
+                command.arg("--config").arg(file);
+            }
+            None => {
+                command.arg("--bin").arg(program);
+            }
+        }
         if !args.contains(&"--timeout") {
             command.args(["--timeout", "90s"]);
         }
         if !args.contains(&"--permissions") {
             command.args(["--permissions", self.permissions]);
         }
-        let settings = model::settings(self.facts.agent, &self.url).unwrap().with_key(&self.key);
-        settings.write_files(&self.place.path("data/homes").join(self.facts.agent)).unwrap();
-        for (name, value) in settings.environment {
-            command.arg("--env").arg(format!("{name}={value}"));
-        }
-        if let Some(model) = settings.model
-            && !args.contains(&"--model")
-        {
-            command.args(["--model", model]);
-        }
-        for argument in settings.arguments {
-            command.arg("--agent-arg").arg(argument);
+        if let Some(settings) = model::settings(self.facts.agent, &self.url) {
+            let settings = settings.with_key(&self.key);
+            settings.write_files(&self.place.path("data/homes").join(self.facts.agent)).unwrap();
+            for (name, value) in settings.environment {
+                command.arg("--env").arg(format!("{name}={value}"));
+            }
+            if let Some(model) = settings.model
+                && !args.contains(&"--model")
+            {
+                command.args(["--model", model]);
+            }
+            for argument in settings.arguments {
+                command.arg("--agent-arg").arg(argument);
+            }
         }
         // The tests run as root in a machine made for them; Claude wants to be told so.
         command.args(["--env", "IS_SANDBOX=1"]).args(args);

@@ -32,6 +32,19 @@ macro_rules! for_every_warm_agent {
 }
 use for_every_warm_agent;
 
+/// Writes tests down for the agents that come from a configuration.
+macro_rules! for_every_own_agent {
+    ($($test:ident)*) => {
+        mod copilot {
+            $(#[test] fn $test() { super::$test(&crate::conformance::COPILOT); })*
+        }
+        mod qwen {
+            $(#[test] fn $test() { super::$test(&crate::conformance::QWEN); })*
+        }
+    };
+}
+use for_every_own_agent;
+
 use super::rig::Rig;
 use crate::support::{is_live, until};
 

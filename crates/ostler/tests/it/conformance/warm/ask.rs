@@ -1,6 +1,6 @@
 //! Permissions that somebody is asked for.
 
-use super::{for_every_warm_agent, leaders};
+use super::{for_every_own_agent, for_every_warm_agent, leaders};
 use crate::conformance::{Facts, rig::Rig};
 use serde_json::Value;
 
@@ -14,6 +14,15 @@ for_every_warm_agent! {
     read_only_never_asks_and_never_writes
 }
 
+for_every_own_agent! {
+    what_is_allowed_happens
+    what_is_denied_does_not_happen_and_the_turn_goes_on
+    what_nobody_answers_is_denied
+    cancelling_while_a_question_is_open_resolves_it_and_the_session_goes_on
+    always_is_remembered_for_the_same_command_only
+    read_only_never_asks_and_never_writes
+}
+
 const ASK: &[&str] = &["--permissions", "ask"];
 
 /// Returns a prompt that makes the model write a file, and the file.
@@ -24,8 +33,8 @@ fn touch(rig: &Rig, name: &str) -> (String, std::path::PathBuf) {
 
 /// An agent that cannot ask says so, and only looks.
 fn cannot_ask(rig: &Rig) -> bool {
-    let asks = ostler_core::agent::find(rig.facts.agent).unwrap().caps.supports_approvals;
-    if asks {
+    let built_in = ostler_core::agent::find(rig.facts.agent);
+    if built_in.is_none_or(|spec| spec.caps.supports_approvals) {
         return false;
     }
     let mut chat = rig.chat(ASK);

@@ -2,7 +2,7 @@
 
 use ostler_sim::model;
 
-use super::for_every_warm_agent;
+use super::{for_every_own_agent, for_every_warm_agent};
 use crate::conformance::{Facts, rig::Rig};
 
 for_every_warm_agent! {
@@ -12,6 +12,10 @@ for_every_warm_agent! {
     a_refused_connection_is_unavailable
     a_stream_that_breaks_off_is_unavailable
     a_silent_model_ends_in_a_timeout_and_the_session_goes_on
+}
+
+for_every_own_agent! {
+    a_wrong_key_is_auth
 }
 
 /// As for a turn with a process of its own.

@@ -2,7 +2,7 @@
 
 use ostler_sim::model::{self, GEMINI_USAGE};
 
-use super::{for_every_warm_agent, leaders, until_all_gone};
+use super::{for_every_own_agent, for_every_warm_agent, leaders, until_all_gone};
 use crate::{
     conformance::{
         Facts, answers,
@@ -28,6 +28,18 @@ for_every_warm_agent! {
     an_empty_answer_is_an_empty_answer
     the_system_prompt_and_the_model_reach_the_provider
     settings_of_a_repository_start_nothing_and_redirect_nothing
+}
+
+for_every_own_agent! {
+    a_text_is_streamed_in_pieces_and_told_once_more_at_the_end
+    thinking_is_told_apart_from_the_answer
+    a_tool_is_seen_at_work_and_its_output_reaches_the_answer
+    a_second_turn_remembers_and_counts_only_itself
+    ten_turns_run_in_one_process
+    a_session_goes_from_cold_to_warm_and_back
+    an_unknown_session_is_lost_and_nothing_else_is_started
+    two_conversations_at_once_do_not_wait_for_each_other
+    a_huge_answer_arrives_whole
 }
 
 /// Asserts that the turn's usage is that of so many model calls, as far as an

@@ -1,0 +1,50 @@
+//! Agents that are not built in: how each is written down in a configuration.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// What a configuration says of an agent, apart from where its program lies.
+pub(crate) struct Own {
+    args: &'static [&'static str],
+    /// The variables that it needs; `{url}` and `{key}` are the simulated model's.
+    env: &'static [(&'static str, &'static str)],
+}
+
+pub(crate) const COPILOT: Own = Own {
+    args: &["--acp", "--no-auto-update"],
+    env: &[
+        ("COPILOT_PROVIDER_BASE_URL", "{url}/v1"),
+        ("COPILOT_PROVIDER_TYPE", "openai"),
+        ("COPILOT_PROVIDER_API_KEY", "{key}"),
+        ("COPILOT_MODEL", "sim-1"),
+        ("COPILOT_OFFLINE", "true"),
+        ("COPILOT_AUTO_UPDATE", "false"),
+    ],
+};
+
+pub(crate) const QWEN: Own = Own {
+    args: &["--acp", "--auth-type", "openai", "-m", "sim-1", "--safe-mode"],
+    env: &[
+        ("OPENAI_BASE_URL", "{url}/v1"),
+        ("OPENAI_API_KEY", "{key}"),
+        ("QWEN_CODE_NO_RELAUNCH", "true"),
+    ],
+};
+
+impl Own {
+    /// Returns the configuration with this agent.
+    pub(crate) fn config(&self, name: &str, program: &Path, url: &str, key: &str) -> Value {
+        let command: Vec<_> =
+            std::iter::once(program.to_str().unwrap()).chain(self.args.iter().copied()).collect();
+        let env: serde_json::Map<_, _> = self
+            .env
+            .iter()
+            .map(|(name, value)| {
+                let value = value.replace("{url}", url).replace("{key}", key);
+                ((*name).to_owned(), Value::from(value))
+            })
+            .collect();
+        json!({ "agents": { name: { "dialect": "acp", "command": command, "env": env } } })
+    }
+}
