@@ -271,7 +271,8 @@ impl Server {
             Ok((id, directory, rules, used)) => {
                 session.state = State::Open;
                 session.rules = rules.unwrap_or_default();
-                // A new one has no past.
+                // One that has just been made has no past, and its first message
+                // may come in the same millisecond.
                 session.since = used.filter(|_| session.id.is_some());
                 session.id = Some(id.clone());
                 if let Some(directory) = directory.filter(|told| *told != session.directory) {
