@@ -99,6 +99,11 @@ impl Server {
             }
             return;
         }
+        let parent = text("parentID").to_owned();
+        if live.users.is_empty() && !parent.is_empty() && !session.past.contains(&parent) {
+            // The prompt itself was not told, or not yet; only one runs at a time.
+            live.users.push(parent);
+        }
         if live.message(info, out) {
             live.settling = live.settling.wrapping_add(1);
             if live.stop == Stop::Sent {

@@ -238,3 +238,26 @@ fn a_stream_that_is_lost_again_and_again_keeps_no_turn_from_its_end() {
     assert_eq!(shown(&talk.actions), "Hello");
     assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello"));
 }
+
+#[test]
+fn an_answer_that_is_told_before_its_prompt_is_not_lost() {
+    let mut talk = Talk::sent(&options());
+    talk.assistant("msg_a1", "msg_u1", json!({}));
+    talk.text("msg_a1", "prt_1", "Hello", true);
+    talk.user("msg_u1");
+    talk.complete("1", "stop");
+    talk.idle();
+    assert_eq!(shown(&talk.actions), "Hello");
+    assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello"));
+}
+
+#[test]
+fn an_answer_to_an_earlier_prompt_is_not_taken_for_this_one() {
+    let mut talk = Talk::running(&options());
+    talk.complete("1", "stop");
+    talk.idle();
+    talk.prompt(SECOND, "more", &options());
+    talk.complete("1", "stop");
+    talk.idle();
+    assert!(!has_ended(&talk.actions, SECOND));
+}

@@ -201,18 +201,21 @@ impl Plan {
         let kind = match random.below(20) {
             0 => Kind::Unanswered,
             1 => Kind::AfterHead,
-            2..=7 => Kind::Anywhere,
-            8..=10 => Kind::WithinEvent,
-            11..=13 => Kind::WithinCharacter,
-            14..=16 => Kind::BeforeIdle,
+            2..=13 => Kind::Anywhere,
+            14..=15 => Kind::WithinEvent,
+            16 => Kind::WithinCharacter,
+            17..=18 => Kind::BeforeIdle,
             _ => Kind::BeforeAsked,
         };
-        // The shortest are told only that they are connected.
-        let most = [200, 1000, 5000][random.below(3)];
-        // The first event says that the stream is open.
-        let (least, most_ms) = if kind == Kind::Anywhere { (0, 100) } else { (200, 300) };
-        let bytes = least + random.below(most);
-        let limit = Duration::from_millis(20 + random.below(most_ms) as u64);
+        let (bytes, limit_ms) = if kind == Kind::Anywhere {
+            // The shortest are told only that they are connected.
+            let most = [200, 1000, 5000][random.below(3)];
+            (random.below(most), 20 + random.below(100))
+        } else {
+            // Behind the first event, which says that the stream is open.
+            (200, 3000)
+        };
+        let limit = Duration::from_millis(limit_ms as u64);
         Self { kind, bytes, limit }
     }
 
