@@ -104,11 +104,16 @@ impl Server {
             // The prompt itself was not told, or not yet; only one runs at a time.
             live.users.push(parent);
         }
+        let is_complete = info.get("time").is_some_and(|time| time.get("completed").is_some());
         if live.message(info, out) {
             live.settling = live.settling.wrapping_add(1);
             if live.stop == Stop::Sent {
                 // It came between, and the server goes on.
                 self.stop(key, out);
+            } else if is_complete {
+                // The server says that the stream is open a little before it is:
+                // the beginning was not heard.
+                self.look(key, out);
             }
         }
     }
@@ -117,7 +122,14 @@ impl Server {
         if part.get("tool").and_then(Value::as_str) == Some("task") {
             self.helper(key, &part);
         }
-        let Some(live) = self.turn_of(key) else { return };
+        let Some(session) = self.sessions.get_mut(&key.0) else { return };
+        let Some(live) = &mut session.turn else { return };
+        let message = part.get("messageID").and_then(Value::as_str).unwrap_or_default();
+        let is_of_user = live.users.iter().chain(&session.past).any(|user| user == message);
+        if !is_of_user && !live.users.is_empty() && !live.knows(message) {
+            // Its message began unheard.
+            return self.look(key, out);
+        }
         let follows = live.part(part, false, out);
         self.follow(key, follows, out);
     }

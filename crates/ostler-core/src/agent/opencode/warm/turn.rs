@@ -154,6 +154,11 @@ impl LiveTurn {
         self.held.permissions
     }
 
+    /// Returns whether this is one of its messages of the model.
+    pub(super) fn knows(&self, message: &str) -> bool {
+        self.messages.iter().any(|known| known.id == message)
+    }
+
     /// Returns whether the server has taken the prompt up.
     pub(super) fn has_begun(&self) -> bool {
         self.was_busy || self.is_flat || !self.messages.is_empty()

@@ -261,3 +261,23 @@ fn an_answer_to_an_earlier_prompt_is_not_taken_for_this_one() {
     talk.idle();
     assert!(!has_ended(&talk.actions, SECOND));
 }
+
+#[test]
+fn a_message_whose_beginning_was_not_heard_is_read() {
+    for is_part_heard in [false, true] {
+        let mut talk = Talk::sent(&options());
+        talk.user("msg_u1");
+        if is_part_heard {
+            talk.text("msg_a1", "prt_1", "Hello", true);
+        }
+        talk.complete("1", "stop");
+        talk.idle();
+        assert!(!has_ended(&talk.actions, FIRST));
+        let over = assistant("msg_a1", Some("stop"), json!([text("prt_1", "msg_a1", "Hello")]));
+        let over = json!([user("msg_u1", "hi"), over]);
+        talk.reply("/message?", 200, &over);
+        talk.reply("/session/status", 200, &json!({}));
+        talk.reply("/message?", 200, &over);
+        assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello"));
+    }
+}
