@@ -87,6 +87,8 @@ pub(crate) struct Habits {
     pub(crate) told_failure: fn(&str, Used) -> Option<Failure>,
     /// Whether it counts what a session uses from its loading on.
     pub(crate) counts_anew: bool,
+    /// Whether it tells what the last call of the model used, not all of them.
+    pub(crate) tells_last_call: bool,
     /// What it asks though it can do without an answer.
     pub(crate) idle_requests: &'static [&'static str],
 }
@@ -97,6 +99,7 @@ impl Habits {
         is_notice: |_| false,
         told_failure: |_, _| None,
         counts_anew: false,
+        tells_last_call: false,
         idle_requests: &[],
     };
 }

@@ -260,7 +260,15 @@ pub(crate) static QWEN: Facts = Facts {
     ..OWN
 };
 
-/// What is true of both that are driven by configuration.
+pub(crate) static OPENCODE_BY_ACP: Facts = Facts {
+    agent: "opencode-acp",
+    program: OPENCODE.program,
+    other_model: "ostler_sim/sim-1",
+    own: Some(own::OPENCODE),
+    ..OWN
+};
+
+/// What is true of those that are driven by configuration.
 const OWN: Facts = Facts {
     agent: "",
     program: "",

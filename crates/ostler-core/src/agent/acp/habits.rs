@@ -13,13 +13,16 @@ use crate::{
 pub(super) fn of(name: &str) -> &'static Habits {
     match name {
         "Copilot" => &COPILOT,
+        "OpenCode" => &OPENCODE,
         "qwen-code" => &QWEN,
         _ => &Habits::NONE,
     }
 }
 
 /// Copilot tells of failures in the model's place, and that the turn ended well.
-static COPILOT: Habits = Habits { is_notice, told_failure, counts_anew: true, idle_requests: &[] };
+static COPILOT: Habits = Habits { is_notice, told_failure, counts_anew: true, ..Habits::NONE };
+
+static OPENCODE: Habits = Habits { tells_last_call: true, ..Habits::NONE };
 
 static QWEN: Habits = Habits { idle_requests: &["craft/drainMidTurnQueue"], ..Habits::NONE };
 

@@ -60,11 +60,12 @@ impl Call {
         })
     }
 
-    /// Returns whether only the tool is known so far, and what it is to do is not.
+    /// Returns whether only the tool is known so far, perhaps with the directory,
+    /// and what it is to do is not.
     pub(super) fn is_preparing(&self) -> bool {
-        let has_no_input =
-            self.raw_input.as_ref().and_then(Value::as_object).is_some_and(Map::is_empty);
-        has_no_input && self.stage == Some(Stage::Running)
+        let input = self.raw_input.as_ref().and_then(Value::as_object);
+        let says_nothing = input.is_some_and(|input| input.keys().all(|key| key == "cwd"));
+        says_nothing && self.stage == Some(Stage::Running)
     }
 
     /// Returns what is known of it together with what is told now.
@@ -91,11 +92,12 @@ impl Call {
     pub(super) fn exit_code(&self) -> Option<i32> {
         let output = self.raw_output.as_ref()?;
         let code = |value: &Value| {
-            let code = value.get("exitCode").or_else(|| value.get("exit_code"))?.as_i64()?;
-            i32::try_from(code).ok()
+            let code = ["exitCode", "exit_code", "exit"].iter().find_map(|name| value.get(name))?;
+            i32::try_from(code.as_i64()?).ok()
         };
         let parts = output.get("contents").and_then(Value::as_array);
-        code(output).or_else(|| parts?.iter().find_map(code))
+        let within = || output.get("metadata").and_then(code);
+        code(output).or_else(within).or_else(|| parts?.iter().find_map(code))
     }
 
     /// Returns how far it is, if that is told.

@@ -81,7 +81,10 @@ impl Tally {
 
     /// Returns what was used in all, where the agent counts that way.
     pub(super) fn totals(&self) -> Option<Totals> {
-        let counts = self.counts?;
+        if self.counts.is_none() && self.cost.is_none() {
+            return None;
+        }
+        let counts = self.counts.unwrap_or_default();
         Some(Totals {
             input_tokens: counts.input,
             output_tokens: counts.output,
@@ -171,6 +174,7 @@ mod tests {
         let mut tally = Tally { counts: None, cost: Some(0.5) };
         let usage = spending.settle(&json!({}), &mut tally);
         assert_eq!(usage, Usage { cost_usd: Some(0.25), ..Usage::of_tokens(20, 4, 2) });
-        assert_eq!(tally.totals(), None);
+        // What it has cost so far is counted by the agent, the tokens are not.
+        assert_eq!(tally.totals(), Some(Totals { cost_usd: 0.75, ..Totals::default() }));
     }
 }

@@ -242,7 +242,9 @@ impl LiveTurn {
         };
         let (mut usage, model) = (self.facts.spent)(&told);
         if usage == Usage::default() {
-            usage = self.spending.settle(&told, tally);
+            // What is only a part of it is not known.
+            let told = if self.habits.tells_last_call { &Value::Null } else { &told };
+            usage = self.spending.settle(told, tally);
         }
         if usage != Usage::default() {
             emit(self.key, EventBody::Usage(usage), out);

@@ -32,6 +32,32 @@ pub(crate) const QWEN: Own = Own {
     ],
 };
 
+/// OpenCode where only its standard input and output can be reached.
+pub(crate) const OPENCODE: Own = Own {
+    args: &["acp"],
+    env: &[
+        ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+        ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+        ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+        ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
+        // It listens as well, whether anybody wants that or not.
+        ("OPENCODE_SERVER_PASSWORD", "not-for-anybody"),
+        ("OPENCODE_CONFIG_CONTENT", OPENCODE_SETTINGS),
+    ],
+};
+
+const OPENCODE_SETTINGS: &str = r#"{
+    "model": "ostler_sim/sim-1",
+    "small_model": "ostler_sim/sim-1",
+    "enabled_providers": ["ostler_sim"],
+    "permission": { "bash": "ask" },
+    "provider": { "ostler_sim": {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": { "baseURL": "{url}/v1", "apiKey": "{key}" },
+        "models": { "sim-1": { "limit": { "context": 200000, "output": 8192 } } }
+    } }
+}"#;
+
 impl Own {
     /// Returns the configuration with this agent.
     pub(crate) fn config(&self, name: &str, program: &Path, url: &str, key: &str) -> Value {

@@ -8,6 +8,7 @@ mod cuts;
 mod errors;
 mod host;
 mod prompts;
+mod stdio;
 mod turns;
 
 /// Writes the tests of one file down for every agent that can be kept running.
