@@ -87,10 +87,13 @@ impl Settings {
     pub(crate) fn from_process(config: Option<&Path>) -> Result<Self, ConfigError> {
         #[expect(clippy::disallowed_methods, reason = "configuration is read here")]
         let environment = std::env::vars_os().collect();
-        let file = match file::find(config, &environment) {
-            Some(path) => file::read(&path)?,
-            None => file::File::default(),
-        };
+        let mut file = file::File::default();
+        if let Some(found) = file::find(config, &environment) {
+            file = file::read(&found.path)?;
+            if found.is_local {
+                file.agents.run_only_when_named();
+            }
+        }
         let mut settings = Self::from_environment(environment)?;
         for agent in file.agents.into_vec() {
             settings.roster.add(agent.spec()?);

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     agent::{
-        AgentRef, CommandLine, Dialect, LaunchError, Stdin, WarmLaunch, WarmSpec,
+        AgentName, AgentRef, CommandLine, Dialect, LaunchError, Stdin, WarmLaunch, WarmSpec,
         http::ServerAddress,
     },
     failure::chain,
@@ -40,6 +40,9 @@ const NO_FOLDER: &str = "/run";
 /// are secrets in it, so it cannot be printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Key {
+    /// Locks and allowances are an agent's: of two names for one program, each
+    /// has a process of its own.
+    agent: AgentName,
     on: On,
     cwd: Option<PathBuf>,
     args: Vec<OsString>,
@@ -123,6 +126,7 @@ impl Seed {
             .map_err(|error| not_started(format!("cannot read {}: {error}", path.display())))?;
         let cwd = prepared.request.options.cwd.clone();
         let key = Key {
+            agent: prepared.spec.name.clone(),
             on: On::Program { path: path.clone(), stamp },
             cwd: warm.is_bound_to_directory.then_some(cwd),
             environment: prepared.environment(&line, folder, ""),
@@ -136,6 +140,7 @@ impl Seed {
     /// What is said with each session and prompt need not be in common.
     fn at_server(prepared: &Prepared, warm: &'static WarmSpec, server: &ServerAddress) -> Self {
         let key = Key {
+            agent: prepared.spec.name.clone(),
             on: On::Server(server.clone()),
             cwd: None,
             args: Vec::new(),

@@ -50,6 +50,8 @@ pub(crate) static PARROT: AgentSpec = spec("parrot", Some(&LONELY));
 pub(crate) static FLOCK: AgentSpec = spec("flock", Some(&SOCIABLE));
 /// A process a turn.
 pub(crate) static SWALLOW: AgentSpec = spec("swallow", None);
+/// The same under another name.
+pub(crate) static TWIN: AgentSpec = spec("twin", Some(&SOCIABLE));
 
 const fn spec(name: &'static str, warm: Option<&'static WarmSpec>) -> AgentSpec {
     AgentSpec {

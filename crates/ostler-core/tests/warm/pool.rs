@@ -11,7 +11,7 @@ use ostler_core::{
 
 use crate::{
     Place, ended, eventually, failure, memo, ours,
-    parrot::{FLOCK, PARROT},
+    parrot::{FLOCK, PARROT, TWIN},
     rest, text, until_kind,
 };
 
@@ -185,4 +185,15 @@ async fn shutting_down_right_behind_a_turn_does_not_wait_for_the_pool() {
         place.run(&FLOCK, "say hi").await;
         place.close().await;
     }
+}
+
+#[tokio::test]
+async fn two_names_for_one_program_share_no_process() {
+    let place = Place::new();
+    let first = place.run(&FLOCK, "pid").await;
+    let second = place.run(&TWIN, "pid").await;
+    assert_ne!(text(&first), text(&second));
+    let again = place.go_on(&TWIN, &memo(&second), "pid").await;
+    assert_eq!(text(&again), text(&second));
+    place.close().await;
 }

@@ -39,6 +39,11 @@ impl OwnAgents {
         }
     }
 
+    /// Drops the programs that would be run without their agent being asked for.
+    pub(crate) fn run_only_when_named(&mut self) {
+        self.agents.iter_mut().for_each(|agent| agent.version = None);
+    }
+
     /// Returns the agents.
     pub(crate) fn into_vec(self) -> Vec<AcpAgent> {
         self.agents

@@ -66,19 +66,28 @@ impl fmt::Display for Key<'_> {
     }
 }
 
-/// Where a file was named, if it was: then it must be there.
-pub(crate) fn find(flag: Option<&Path>, environment: &Variables) -> Option<PathBuf> {
+/// A file that counts.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    /// It counts only because it lies in the working directory, which may be a
+    /// stranger's.
+    pub(crate) is_local: bool,
+}
+
+/// Finds the file that counts. One that was named must be there.
+pub(crate) fn find(flag: Option<&Path>, environment: &Variables) -> Option<Found> {
     let variable = |name: &str| environment.get(OsStr::new(name)).filter(|value| !value.is_empty());
-    if let Some(path) = flag {
-        return Some(path.to_owned());
-    }
-    if let Some(path) = variable("OSTLER_CONFIG") {
-        return Some(PathBuf::from(path));
+    let named = flag.map(Path::to_owned).or_else(|| variable("OSTLER_CONFIG").map(PathBuf::from));
+    if let Some(path) = named {
+        return Some(Found { path, is_local: false });
     }
     let folder = variable("XDG_CONFIG_HOME").map(PathBuf::from);
     let folder = folder.or_else(|| Some(Path::new(variable("HOME")?).join(".config")));
     let users = folder.map(|folder| folder.join("ostler").join(NAME));
-    [Some(PathBuf::from(NAME)), users].into_iter().flatten().find(|path| is_there(path))
+    let local = Found { path: PathBuf::from(NAME), is_local: true };
+    let users = users.map(|path| Found { path, is_local: false });
+    [Some(local), users].into_iter().flatten().find(|found| is_there(&found.path))
 }
 
 /// Whether there is something of that name, even if it is no file.

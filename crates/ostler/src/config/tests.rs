@@ -147,15 +147,16 @@ fn the_flag_comes_before_the_variable_and_that_before_the_usual_places() {
     };
     let named = variables(&[("OSTLER_CONFIG", "/by/variable"), ("HOME", "/nowhere")]);
     let flag = Path::new("/by/flag");
-    assert_eq!(file::find(Some(flag), &named).as_deref(), Some(flag));
-    assert_eq!(file::find(None, &named), Some(PathBuf::from("/by/variable")));
+    let path = |found: Option<file::Found>| found.map(|found| found.path);
+    assert_eq!(path(file::find(Some(flag), &named)).as_deref(), Some(flag));
+    assert_eq!(path(file::find(None, &named)), Some(PathBuf::from("/by/variable")));
     let home = tempfile::tempdir().unwrap();
     let place = home.path().join(".config/ostler/ostler.json5");
     std::fs::create_dir_all(place.parent().unwrap()).unwrap();
     let empty = variables(&[("OSTLER_CONFIG", ""), ("HOME", home.path().to_str().unwrap())]);
-    assert_eq!(file::find(None, &empty), None);
+    assert_eq!(path(file::find(None, &empty)), None);
     std::fs::write(&place, "{}").unwrap();
-    assert_eq!(file::find(None, &empty), Some(place));
+    assert_eq!(path(file::find(None, &empty)), Some(place));
 }
 
 #[test]

@@ -122,10 +122,16 @@ fn its_environment_has_what_was_named_and_nothing_else() {
 #[test]
 fn it_is_listed_and_examined_with_the_others() {
     let place = configured();
-    let agents = place.run(&["agents", "--output", "json"]).json();
-    let own = agents.as_array().unwrap().last().unwrap();
+    let listed = |args: &[&str]| {
+        let agents = place.run(&[&["agents", "--output", "json"], args].concat()).json();
+        agents.as_array().unwrap().last().unwrap().clone()
+    };
+    let own = listed(&["--config", "ostler.json5"]);
     assert_eq!((&own["name"], &own["configured"]), (&json!("own"), &json!(true)));
     assert_eq!(own["version"], env!("CARGO_PKG_VERSION"));
+    // A file that only lies there makes nothing run.
+    let found = listed(&[]);
+    assert_eq!((&found["name"], &found["version"]), (&json!("own"), &json!(null)));
     let doctor = place.run(&["doctor", "--live", "--output", "json"]);
     assert_eq!(doctor.code, Some(0), "{}", doctor.stdout);
     let findings = doctor.json()["findings"].take();
