@@ -37,6 +37,8 @@ use crate::{
 
 /// How the line begins that tells the address.
 const LISTENING: &str = "opencode server listening on ";
+/// How long until a server that is not well yet is asked again.
+const NEXT_HEALTH: Duration = Duration::from_millis(100);
 /// How long a turn that seems to be over may take to say more.
 const SETTLE: Duration = Duration::from_millis(500);
 /// How long a turn that we ended may take to end.
@@ -88,6 +90,8 @@ pub(super) enum Alarm {
     Settle(SessionKey, TurnKey, u32),
     /// A turn should have ended by now.
     Stop(SessionKey, TurnKey),
+    /// The server is to be asked again how it is.
+    Health,
     /// The stream is to be opened again.
     Listen,
     /// A turn is to be looked at again.
@@ -236,7 +240,7 @@ impl Server {
                     self.ready_if_so(out);
                 }
                 // It was up a moment ago: the worker gives up if that goes on.
-                Ok(_) | Err(_) => self.client.health(out),
+                Ok(_) | Err(_) => self.arm(Alarm::Health, NEXT_HEALTH, out),
             },
             Purpose::Create(session) | Purpose::Find(session) => self.opened(session, reply, out),
             Purpose::Rules(session) => self.ruled(session, reply, out),
@@ -457,6 +461,7 @@ impl Server {
 
     fn rang(&mut self, alarm: Alarm, out: &mut Vec<Action>) {
         match alarm {
+            Alarm::Health => self.client.health(out),
             Alarm::Listen if self.is_connected => {}
             Alarm::Listen => self.client.listen(out),
             Alarm::Lost(round) => self.waited(round, out),

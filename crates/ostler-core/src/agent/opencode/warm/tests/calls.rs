@@ -114,3 +114,16 @@ fn what_the_server_refuses_names_the_call_the_status_and_the_words() {
         format!("GET /session/{SESSION} of opencode's server: 502 \"bad gateway\"")
     );
 }
+
+#[test]
+fn a_server_that_is_not_well_yet_is_asked_again_after_a_pause() {
+    for (status, health) in [(200, json!({ "healthy": false })), (503, json!("starting"))] {
+        let mut talk = Talk::started();
+        let out = talk.reply("/global/health", status, &health);
+        assert!(matches!(out.as_slice(), [Action::Arm { .. }]), "{out:?}");
+        talk.ring();
+        talk.reply("/global/health", 200, &json!({ "healthy": true, "version": "1.18.33" }));
+        let out = talk.tell("server.connected", json!({}));
+        assert!(matches!(out.as_slice(), [Action::Ready]), "{out:?}");
+    }
+}

@@ -47,13 +47,24 @@ impl Talk {
         Self { dialect, actions: Vec::new(), open_calls: Vec::new() }
     }
 
-    /// Begins one in which the server is ready.
-    pub(super) fn ready() -> Self {
+    /// Begins one in which the server has said where it is.
+    pub(super) fn started() -> Self {
         let mut talk = Self::new();
         talk.order(Order::Start);
         let line = format!("opencode server listening on {BASE}");
         talk.step(stdout_line(line.as_bytes()));
-        talk.reply("/global/health", 200, &json!({ "healthy": true, "version": "1.18.33" }));
+        talk
+    }
+
+    /// Begins one in which the server is ready.
+    pub(super) fn ready() -> Self {
+        Self::ready_as("1.18.33")
+    }
+
+    /// Begins one in which a server of this version is ready.
+    pub(super) fn ready_as(version: &str) -> Self {
+        let mut talk = Self::started();
+        talk.reply("/global/health", 200, &json!({ "healthy": true, "version": version }));
         talk.tell("server.connected", json!({}));
         talk
     }
