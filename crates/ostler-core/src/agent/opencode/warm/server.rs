@@ -340,7 +340,9 @@ impl Server {
         if let Some(text) = session.warning.take() {
             emit_warning(turn_key, text, out);
         }
-        if let Some(version) = self.version.as_deref().filter(|version| is_untested(version)) {
+        if !std::mem::replace(&mut session.was_version_judged, true)
+            && let Some(version) = self.version.as_deref().filter(|version| is_untested(version))
+        {
             emit_warning(turn_key, format!("opencode {version} was not tested with this"), out);
         }
         let purpose = Purpose::Prompt(key, turn_key, None);

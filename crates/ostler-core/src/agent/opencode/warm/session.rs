@@ -40,6 +40,8 @@ pub(super) struct Session {
     pub(super) ruling: Option<Vec<Value>>,
     /// What to say in the first turn.
     pub(super) warning: Option<String>,
+    /// It was said if the version of the server is not one that was tested.
+    pub(super) was_version_judged: bool,
     /// What happened while the messages are read again.
     pub(super) meanwhile: Option<Vec<What>>,
     /// Counts how often it was read again.
@@ -94,6 +96,7 @@ impl Session {
             rules: Vec::new(),
             ruling: None,
             warning: None,
+            was_version_judged: false,
             meanwhile: None,
             round: Round::default(),
             n_aborts: 0,
