@@ -91,8 +91,16 @@ impl Server {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let text = |name: &str| info.get(name).and_then(Value::as_str).unwrap_or_default();
         let is_past = session.is_past(text("id"), &info);
-        let Some(live) = &mut session.turn else { return };
-        if text("role") == "user" {
+        let is_of_user = text("role") == "user";
+        let Some(live) = &mut session.turn else {
+            // Somebody else works there, or a turn of ours that is over.
+            let user = if is_of_user { text("id") } else { text("parentID") };
+            if !user.is_empty() && !session.past.iter().any(|past| past == user) {
+                session.remember(vec![user.to_owned()]);
+            }
+            return;
+        };
+        if is_of_user {
             let id = text("id").to_owned();
             if !is_past && !live.users.contains(&id) && !id.is_empty() {
                 live.users.push(id);
@@ -100,7 +108,8 @@ impl Server {
             return;
         }
         let parent = text("parentID").to_owned();
-        if live.users.is_empty() && !parent.is_empty() && !session.past.contains(&parent) {
+        let is_old = is_past || session.past.contains(&parent);
+        if live.users.is_empty() && !parent.is_empty() && !is_old {
             // The prompt itself was not told, or not yet; only one runs at a time.
             live.users.push(parent);
         }

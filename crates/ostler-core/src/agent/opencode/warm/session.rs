@@ -26,7 +26,7 @@ pub(super) struct Session {
     /// A prompt that waits until the session is open and idle.
     pub(super) held: Option<Held>,
     pub(super) turn: Option<LiveTurn>,
-    /// The user's messages of turns that are over, the latest last.
+    /// The user's messages of turns that are over or not ours, the latest last.
     pub(super) past: VecDeque<String>,
     /// When it had last been used before it was opened here, by the server's
     /// clock: messages from before are of other turns.
@@ -127,7 +127,7 @@ impl Session {
         });
     }
 
-    /// Returns whether a message of the user's is of another turn.
+    /// Returns whether a message is of another turn.
     pub(super) fn is_past(&self, id: &str, info: &Map<String, Value>) -> bool {
         let created = info.get("time").and_then(|time| time.get("created")?.as_i64());
         let is_older = created.zip(self.since).is_some_and(|(created, since)| created <= since);

@@ -281,3 +281,40 @@ fn a_message_whose_beginning_was_not_heard_is_read() {
         assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello"));
     }
 }
+
+#[test]
+fn an_answer_from_before_a_session_was_resumed_is_not_taken_for_this_one() {
+    let mut talk = Talk::resumed(SESSION);
+    talk.prompt(FIRST, "hi", &options());
+    let time = json!({ "created": 10, "updated": 30 });
+    let session = json!({ "id": SESSION, "directory": "/workspace", "time": time });
+    talk.reply("/session/", 200, &session);
+    talk.reply("/prompt_async", 204, &Value::Null);
+    let over = json!({ "finish": "stop", "time": { "created": 20, "completed": 25 } });
+    talk.assistant("msg_a0", "msg_u0", over);
+    talk.text("msg_a0", "prt_0", "An old answer", true);
+    talk.idle();
+    assert!(!has_ended(&talk.actions, FIRST) && shown(&talk.actions).is_empty());
+    talk.begin("1");
+    talk.text("msg_a1", "prt_1", "Hello", true);
+    talk.complete("1", "stop");
+    talk.idle();
+    assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello"));
+}
+
+#[test]
+fn what_somebody_else_asked_between_two_turns_is_not_taken_for_the_second() {
+    let mut talk = Talk::running(&options());
+    talk.complete("1", "stop");
+    talk.idle();
+    talk.begin("8");
+    talk.prompt(SECOND, "more", &options());
+    talk.reply("/prompt_async", 204, &Value::Null);
+    talk.complete("8", "stop");
+    talk.idle();
+    assert!(!has_ended(&talk.actions, SECOND));
+    talk.begin("2");
+    talk.complete("2", "stop");
+    talk.idle();
+    assert!(has_ended(&talk.actions, SECOND));
+}
