@@ -518,6 +518,7 @@ impl Server {
         let Some(live) = session.turn.take() else { return };
         let mut end = end.unwrap_or_default();
         session.meanwhile = None;
+        session.answered = live.message_ids();
         if end.failure.is_none() {
             session.model = live.model.or(session.model.take());
         }

@@ -28,6 +28,8 @@ pub(super) struct Session {
     pub(super) turn: Option<LiveTurn>,
     /// The user's messages of turns that are over or not ours, the latest last.
     pub(super) past: VecDeque<String>,
+    /// The model's messages of our last turn that is over.
+    pub(super) answered: Vec<String>,
     /// When it had last been used before it was opened here, by the server's
     /// clock: messages from before are of other turns.
     pub(super) since: Option<i64>,
@@ -91,6 +93,7 @@ impl Session {
             held: None,
             turn: None,
             past: VecDeque::new(),
+            answered: Vec::new(),
             since: None,
             model: None,
             rules: Vec::new(),
@@ -132,6 +135,13 @@ impl Session {
         let created = info.get("time").and_then(|time| time.get("created")?.as_i64());
         let is_older = created.zip(self.since).is_some_and(|(created, since)| created <= since);
         is_older || self.past.iter().any(|past| past == id)
+    }
+
+    /// Returns whether a request is one of a turn of ours, which may be over.
+    pub(super) fn has_asked(&self, request: &Map<String, Value>) -> bool {
+        let message = request.get("tool").and_then(|tool| tool.get("messageID")?.as_str());
+        let is_late = message.is_some_and(|id| self.answered.iter().any(|known| known == id));
+        self.turn.is_some() || is_late
     }
 
     /// Returns whether nothing is left to say of what its next turn may do.

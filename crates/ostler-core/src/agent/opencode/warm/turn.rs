@@ -159,6 +159,11 @@ impl LiveTurn {
         self.messages.iter().any(|known| known.id == message)
     }
 
+    /// Returns its messages of the model.
+    pub(super) fn message_ids(&self) -> Vec<String> {
+        self.messages.iter().map(|message| message.id.clone()).collect()
+    }
+
     /// Returns whether the server has taken the prompt up.
     pub(super) fn has_begun(&self) -> bool {
         self.was_busy || self.is_flat || !self.messages.is_empty()

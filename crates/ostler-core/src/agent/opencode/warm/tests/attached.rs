@@ -320,3 +320,32 @@ fn leaving_waits_for_a_prompt_that_was_cancelled_before_it_was_taken_up() {
 fn leaving_with_nothing_under_way_is_done_at_once() {
     assert!(stops(&found().order(Order::Leave)));
 }
+
+#[test]
+fn what_somebody_else_is_asked_in_a_parked_session_is_left_to_them() {
+    let mut talk = running(&asking());
+    talk.complete("1", "stop");
+    talk.idle();
+    let of = |id: &str, message: &str| json!({ "id": id, "permission": "bash", "patterns": ["x"], "questions": [{ "question": "Which?" }], "tool": { "messageID": message, "callID": "c" } });
+    for kind in ["permission.asked", "question.asked"] {
+        let out = talk.tell(kind, of("req_8", "msg_a8"));
+        assert!(out.is_empty(), "{kind}: {out:?}");
+        let out = talk.tell(kind, json!({ "id": "req_9" }));
+        assert!(out.is_empty(), "{kind}: {out:?}");
+    }
+    // A late one of our own is not left open.
+    talk.tell("permission.asked", of("per_1", "msg_a1"));
+    assert_eq!(talk.body("/permission/per_1/reply")["reply"], "reject");
+    talk.tell("question.asked", of("que_1", "msg_a1"));
+    assert!(is_called(&talk, "/question/que_1/reject"));
+}
+
+#[test]
+fn what_a_cancelled_turn_asks_is_denied_there_too() {
+    let mut talk = prompted(&asking());
+    make_session(&mut talk);
+    talk.reply("/prompt_async", 204, &Value::Null);
+    talk.cancel(FIRST);
+    talk.tell("permission.asked", json!({ "id": "per_1", "permission": "bash" }));
+    assert_eq!(talk.body("/permission/per_1/reply")["reply"], "reject");
+}
