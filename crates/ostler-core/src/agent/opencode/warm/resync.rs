@@ -29,7 +29,7 @@ use crate::{
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LAST_WAIT: Duration = Duration::from_secs(5);
 /// How long until a turn is looked at once more that should be there and is not.
-const NEXT_LOOK: Duration = Duration::from_secs(1);
+pub(super) const NEXT_LOOK: Duration = Duration::from_secs(1);
 /// How often that is done.
 const MAX_MISSED: u32 = 10;
 

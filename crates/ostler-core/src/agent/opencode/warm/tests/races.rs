@@ -106,6 +106,7 @@ fn an_answer_that_was_not_heard_is_said_again_and_nobody_is_asked() {
     let at = talk.open_calls.iter().position(|(_, call)| call.url.contains("/reply")).unwrap();
     let (call, _) = talk.open_calls.remove(at);
     talk.reply_to(call, Err("connection reset"));
+    talk.ring();
     let running = json!([user("msg_u1", "hi"), assistant("msg_a1", None, json!([]))]);
     talk.reply("/message?", 200, &running);
     talk.reply("/permission?", 200, &json!([asks("per_1")]));
@@ -317,4 +318,40 @@ fn what_somebody_else_asked_between_two_turns_is_not_taken_for_the_second() {
     talk.complete("2", "stop");
     talk.idle();
     assert!(has_ended(&talk.actions, SECOND));
+}
+
+#[test]
+fn an_answer_that_is_refused_is_said_again_after_a_pause_and_not_for_ever() {
+    for (status, kind) in
+        [(401, "auth"), (429, "rate_limited"), (500, "unavailable"), (503, "overloaded")]
+    {
+        let mut talk = Talk::running(&asking());
+        talk.tell("permission.asked", asks("per_1"));
+        talk.decide("per_1", &Ruling::Allow { text: None });
+        let running = json!([user("msg_u1", "hi"), assistant("msg_a1", None, json!([]))]);
+        for _ in 1..5 {
+            let out = talk.reply("/reply", status, &json!("no"));
+            assert!(matches!(out.as_slice(), [Action::Arm { .. }]), "{status}: {out:?}");
+            talk.ring();
+            talk.reply("/message?", 200, &running);
+            talk.reply("/permission?", 200, &json!([asks("per_1")]));
+            talk.open_calls.retain(|(_, call)| call.url.contains("/reply"));
+        }
+        talk.reply("/reply", status, &json!("no"));
+        assert!(talk.urls().iter().any(|url| url.contains("/abort")), "{:?}", talk.urls());
+        talk.ring();
+        let (told, words) = failure_of(&talk.actions, FIRST);
+        assert!(told == kind && words.contains("/permission/per_1/reply"), "{told}: {words}");
+        assert_eq!(asked(&talk), ["per_1"]);
+    }
+}
+
+#[test]
+fn an_answer_for_which_nobody_waits_any_more_is_done_with() {
+    let mut talk = Talk::running(&asking());
+    talk.tell("permission.asked", asks("per_1"));
+    talk.decide("per_1", &Ruling::Allow { text: None });
+    let gone = json!({ "name": "NotFoundError", "data": { "message": "gone" } });
+    let out = talk.reply("/reply", 404, &gone);
+    assert!(out.is_empty(), "{out:?}");
 }
