@@ -33,6 +33,9 @@ impl Server {
                     return self.child(&session, key, what, out);
                 }
                 let Some(known) = self.sessions.get_mut(&key.0) else { return };
+                if let What::Rules(rules) = what {
+                    return known.has_rules(&rules);
+                }
                 match &mut known.meanwhile {
                     Some(meanwhile) if meanwhile.len() < MAX_MEANWHILE => meanwhile.push(what),
                     Some(meanwhile) => {
@@ -83,7 +86,7 @@ impl Server {
             What::Questions(request) => self.question(key, request, out),
             What::Answered { request } => self.withdraw(&request, out),
             What::Flat(flat) => self.flat(key, flat, out),
-            What::Child { .. } | What::Unknown => {}
+            What::Child { .. } | What::Rules(_) | What::Unknown => {}
         }
     }
 
@@ -176,6 +179,7 @@ impl Server {
             | What::Idle
             | What::Failed(_)
             | What::Child { .. }
+            | What::Rules(_)
             | What::Flat(_)
             | What::Unknown => {}
         }

@@ -40,6 +40,8 @@ impl Server {
         self.is_connected = false;
         for session in self.sessions.values_mut() {
             session.meanwhile = None;
+            // Nobody hears whether somebody else replaces them.
+            session.rules.clear();
             if let Some(live) = &mut session.turn {
                 live.parts.gap();
                 // Whether it goes on is not heard for a while.

@@ -311,14 +311,16 @@ impl Server {
         if session.state != State::Open || session.turn.is_some() || session.n_aborts > 0 {
             return;
         }
+        if session.ruling.is_some() {
+            // Rules that come late would be those of the turn that overtook them.
+            return;
+        }
         if let Some(rules) = &held.rules
             && !session.obeys(rules)
         {
-            if session.ruling.is_none() {
-                let rules = rules.list();
-                self.client.restrict(key, (&id, &directory), &rules, out);
-                session.ruling = Some(rules);
-            }
+            let rules = rules.list();
+            self.client.restrict(key, (&id, &directory), &rules, out);
+            session.ruling = Some(rules);
             return;
         }
         let Some(held) = session.held.take() else { return };

@@ -154,6 +154,14 @@ impl Session {
         }
     }
 
+    /// Takes which rules the server has for it. What is told may be older than
+    /// what we know, so if it differs the next turn says its rules again.
+    pub(super) fn has_rules(&mut self, rules: &[Value]) {
+        if self.rules != rules {
+            self.rules.clear();
+        }
+    }
+
     /// Returns the id and the directory.
     pub(super) fn at(&self) -> Option<(String, String)> {
         Some((self.id.clone()?, self.directory.clone()))
