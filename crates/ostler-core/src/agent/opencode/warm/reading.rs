@@ -18,8 +18,10 @@ const MAX_MEANWHILE: usize = 10_000;
 
 impl Server {
     pub(super) fn event(&mut self, now: Timestamp, data: &[u8], out: &mut Vec<Action>) {
-        match event::read(data) {
-            Event::Connected => self.connected(out),
+        let event = event::read(data);
+        self.heard(now, &event);
+        match event {
+            Event::Connected => self.connected(now, out),
             Event::Quiet | Event::Unreadable => {}
             Event::Unnamed(flat) => self.unnamed(flat, out),
             Event::Of { session, what: What::Child { of } } => {

@@ -69,8 +69,10 @@ pub(super) struct Server {
     pub(super) version: Option<String>,
     /// What the log said last about a call that failed.
     pub(super) cause: Option<String>,
-    /// How often the stream was lost in a row.
+    /// How often the stream was lost in a row, without having told anything.
     pub(super) n_losses: u32,
+    /// When the stream was opened last.
+    pub(super) connected_at: Option<Timestamp>,
     pub(super) sessions: BTreeMap<u32, Session>,
     /// Sessions that the server made for helpers of ours, and the tool call for
     /// which, once that is told.
@@ -136,6 +138,7 @@ impl Server {
             version: None,
             cause: None,
             n_losses: 0,
+            connected_at: None,
             sessions: BTreeMap::new(),
             children: BTreeMap::new(),
             asked: BTreeMap::new(),

@@ -19,6 +19,8 @@ pub(super) const BASE: &str = "http://127.0.0.1:4096";
 /// A conversation.
 pub(super) struct Talk {
     dialect: Box<dyn Dialect>,
+    /// What the clock shows.
+    pub(super) now: jiff::Timestamp,
     /// Everything that followed so far.
     pub(super) actions: Vec<Action>,
     /// The calls that were not answered.
@@ -44,7 +46,8 @@ impl Talk {
 
     /// Begins one with another state machine.
     pub(super) fn with(dialect: Box<dyn Dialect>) -> Self {
-        Self { dialect, actions: Vec::new(), open_calls: Vec::new() }
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        Self { dialect, now, actions: Vec::new(), open_calls: Vec::new() }
     }
 
     /// Begins one in which the server has said where it is.
@@ -103,7 +106,7 @@ impl Talk {
 
     pub(super) fn step(&mut self, input: Input<'_>) -> Vec<Action> {
         let mut out = Vec::new();
-        self.dialect.step(jiff::Timestamp::UNIX_EPOCH, input, &mut out);
+        self.dialect.step(self.now, input, &mut out);
         for action in &out {
             if let Action::Call { call, request } = action {
                 self.open_calls.push((*call, request.as_ref().clone()));
