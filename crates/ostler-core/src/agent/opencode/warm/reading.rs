@@ -141,8 +141,11 @@ impl Server {
         let message = part.get("messageID").and_then(Value::as_str).unwrap_or_default();
         let is_of_user = live.users.iter().chain(&session.past).any(|user| user == message);
         if !is_of_user && !live.users.is_empty() && !live.knows(message) {
-            // Its message began unheard.
-            return self.look(key, out);
+            // Its message began unheard, or is not ours.
+            if live.is_worth_a_look(message, &part) {
+                self.look(key, out);
+            }
+            return;
         }
         let follows = live.part(part, false, out);
         self.follow(key, follows, out);

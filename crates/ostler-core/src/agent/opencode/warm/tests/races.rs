@@ -355,3 +355,29 @@ fn an_answer_for_which_nobody_waits_any_more_is_done_with() {
     let out = talk.reply("/reply", 404, &gone);
     assert!(out.is_empty(), "{out:?}");
 }
+
+#[test]
+fn a_message_that_is_not_ours_is_looked_for_once() {
+    let mut talk = Talk::running(&options());
+    let looks = |talk: &Talk| {
+        let calls = talk.actions.iter().filter(|action| {
+            matches!(action, Action::Call { request, .. } if request.url.contains("/message?"))
+        });
+        calls.count()
+    };
+    let time = json!({ "start": 1, "end": 2, "compacted": 3 });
+    let state = json!({ "status": "completed", "input": {}, "output": "", "time": time });
+    let old = json!({ "id": "prt_0", "messageID": "msg_a0", "type": "tool", "tool": "bash", "callID": "c0", "state": state });
+    talk.tell("message.part.updated", json!({ "part": old }));
+    assert_eq!(looks(&talk), 0, "it is only forgotten");
+    let running = json!([user("msg_u1", "hi"), assistant("msg_a1", None, json!([]))]);
+    for n in 0..5 {
+        talk.text("msg_a8", &format!("prt_{n}"), "Not ours", true);
+        if n == 2 {
+            talk.reply("/message?", 200, &running);
+        }
+    }
+    assert_eq!(looks(&talk), 1);
+    talk.text("msg_a9", "prt_9", "Nor this", true);
+    assert_eq!(looks(&talk), 2);
+}
