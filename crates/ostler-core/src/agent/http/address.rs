@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    net::IpAddr,
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -79,12 +80,8 @@ impl ServerAddress {
     /// Returns whether a password would travel so that others could read it.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
-        let host = self.url.strip_prefix("http://").map(|rest| rest.split('/').next());
-        let is_here = |host: &str| {
-            let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-            name == "localhost" || name == "[::1]" || name.starts_with("127.")
-        };
-        self.login.is_some() && host.flatten().is_some_and(|host| !is_here(host))
+        let host = self.url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
+        self.login.is_some() && host.is_some_and(|host| !is_here(host))
     }
 
     /// Returns the version that the server told last.
@@ -97,6 +94,17 @@ impl ServerAddress {
         let mut known = self.version.write().unwrap_or_else(PoisonError::into_inner);
         *known = Some(version.to_owned()).filter(|version| !version.is_empty());
     }
+}
+
+/// Whether a host, perhaps with a port, is this machine.
+fn is_here(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next(),
+        None => host.split(':').next(),
+    };
+    let name = name.unwrap_or_default();
+    let address = name.parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 impl PartialEq for ServerAddress {
@@ -192,8 +200,24 @@ mod tests {
     #[test]
     fn a_password_that_travels_openly_is_known() {
         let exposed = |text: &str| ServerAddress::new(text, login()).unwrap().is_exposed();
-        assert!(exposed("http://example.org:4096") && exposed("http://10.0.0.1"));
-        for here in ["http://127.0.0.1:4096", "http://localhost/oc", "http://[::1]:4096"] {
+        for there in [
+            "http://example.org:4096",
+            "http://10.0.0.1",
+            "http://127.evil.example",
+            "http://127.0.0.1.evil.example:4096",
+            "http://localhost.evil.example",
+            "http://[2001:db8::1]",
+        ] {
+            assert!(exposed(there), "{there}");
+        }
+        for here in [
+            "http://127.0.0.1:4096",
+            "http://127.1.2.3",
+            "http://localhost/oc",
+            "http://[::1]:4096",
+            "http://[::1]",
+            "http://[::ffff:127.0.0.1]/oc",
+        ] {
             assert!(!exposed(here), "{here}");
         }
         assert!(!exposed("https://example.org"));

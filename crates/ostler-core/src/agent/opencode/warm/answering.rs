@@ -2,12 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::{client::escaped, server::Server};
+use super::{
+    client::escaped,
+    resync::NEXT_LOOK,
+    server::{Alarm, Server},
+    turn::Stop,
+};
 use crate::{
-    agent::{Action, SessionKey},
+    agent::{Action, SessionKey, opencode::fault},
     failure::{Failure, FailureKind},
     permission::Ruling,
 };
+
+/// How often an answer is said that is not heard.
+const MAX_SAID: u32 = 5;
 
 /// An answer of ours.
 #[derive(Debug)]
@@ -16,6 +24,8 @@ pub(super) struct Said {
     answer: (String, Value),
     /// The server has not said that it heard it.
     is_under_way: bool,
+    /// How often it was said in vain.
+    n_unheard: u32,
 }
 
 impl Server {
@@ -50,7 +60,8 @@ impl Server {
         out: &mut Vec<Action>,
     ) {
         if let Some(live) = self.turn_of(key) {
-            live.answers.insert(id.to_owned(), Said { answer: answer.clone(), is_under_way: true });
+            let said = Said { answer: answer.clone(), is_under_way: true, n_unheard: 0 };
+            live.answers.insert(id.to_owned(), said);
         }
         self.client.answer((key, id), directory, answer, out);
     }
@@ -75,13 +86,25 @@ impl Server {
         reply: Result<Value, Failure>,
         out: &mut Vec<Action>,
     ) {
-        if let Some(said) = self.turn_of(key).and_then(|live| live.answers.get_mut(id)) {
-            said.is_under_way = false;
-        }
+        let Some(live) = self.turn_of(key) else { return };
+        let Some(said) = live.answers.get_mut(id) else { return };
+        said.is_under_way = false;
         // That nobody waits for it any more is no failure. Else what is asked
         // then shows whether it was heard.
-        if reply.is_err_and(|failure| failure.kind == FailureKind::Unavailable) {
-            self.look(key, out);
+        let Some(failure) = reply.err().filter(|failure| failure.kind != FailureKind::SessionLost)
+        else {
+            return;
+        };
+        said.n_unheard += 1;
+        if said.n_unheard < MAX_SAID {
+            let turn = live.key;
+            self.arm(Alarm::Look(key, turn), NEXT_LOOK, out);
+        } else if live.stop == Stop::No {
+            // It would wait for ever.
+            said.is_under_way = true;
+            let reason = fault::stop_reason(&failure);
+            live.failure = Some((failure, reason));
+            self.stop(key, out);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! One tool call may be asked about twice, for what it does and for where.
 //! Whoever allowed it has seen both, so the second time is not asked again.
 //! Every request of ours gets an answer: what no running turn needs a denial.
+//! On a server of somebody else's, what no turn of ours asks is theirs to answer.
 
 use std::collections::VecDeque;
 
@@ -78,6 +79,9 @@ impl Server {
             return;
         }
         let Some(session) = self.sessions.get(&key.0) else { return };
+        if self.visit.is_some() && !session.has_asked(&request) {
+            return;
+        }
         let directory = session.directory.clone();
         let mut tool = take_object(&mut request, "tool");
         let call = remove_text(&mut tool, "callID");
@@ -124,6 +128,9 @@ impl Server {
             return;
         }
         let Some(session) = self.sessions.get(&key.0) else { return };
+        if self.visit.is_some() && !session.has_asked(&request) {
+            return;
+        }
         let directory = session.directory.clone();
         let all = request.get("questions").and_then(Value::as_array).into_iter().flatten();
         let questions: VecDeque<Question> = all.filter_map(read_question).collect();

@@ -70,6 +70,8 @@ pub(super) enum What {
         /// The request.
         request: String,
     },
+    /// It has these rules.
+    Rules(Vec<Value>),
     /// It was made by another session for a helper.
     Child {
         /// The server's id of the other.
@@ -162,6 +164,10 @@ fn what(kind: &str, mut fields: Map<String, Value>) -> Option<What> {
         "session.created" => {
             let mut info = object(&mut fields, "info")?;
             What::Child { of: remove_text(&mut info, "parentID")? }
+        }
+        "session.updated" => {
+            let info = object(&mut fields, "info")?;
+            What::Rules(info.get("permission")?.as_array()?.clone())
         }
         kind => What::Flat(flat::read(kind, &fields)?),
     })

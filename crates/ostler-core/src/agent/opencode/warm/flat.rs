@@ -47,13 +47,15 @@ const INPUTS: &[&str] = &["input", "args", "arguments"];
 const OUTPUTS: &[&str] = &["output", "result", "content"];
 const SESSIONS: &[&str] = &["sessionID", "sessionId", "session_id"];
 
+/// Where some put what an event is about, one level deeper.
+const INNER: &[&str] = &["message", "info", "part", "tool"];
+
 /// Reads an event by its name; nothing if it is none of these.
 pub(super) fn read(kind: &str, fields: &Map<String, Value>) -> Option<Flat> {
     let mut fields = fields.clone();
-    // Some put what it is about one level deeper.
-    for name in ["message", "info", "part", "tool"] {
-        if let Some(Value::Object(inner)) = fields.get(name).cloned() {
-            fields.remove(name);
+    for name in INNER {
+        if let Some(Value::Object(inner)) = fields.get(*name).cloned() {
+            fields.remove(*name);
             fields.extend(inner);
         }
     }
@@ -97,7 +99,8 @@ pub(super) fn read(kind: &str, fields: &Map<String, Value>) -> Option<Flat> {
 
 /// Returns the session that an event names.
 pub(super) fn session_of(fields: &Map<String, Value>) -> Option<String> {
-    text_of(fields, SESSIONS)
+    let inner = || INNER.iter().find_map(|name| text_of(fields.get(*name)?.as_object()?, SESSIONS));
+    text_of(fields, SESSIONS).or_else(inner)
 }
 
 fn text_of(fields: &Map<String, Value>, names: &[&str]) -> Option<String> {

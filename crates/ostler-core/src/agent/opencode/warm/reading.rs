@@ -18,8 +18,10 @@ const MAX_MEANWHILE: usize = 10_000;
 
 impl Server {
     pub(super) fn event(&mut self, now: Timestamp, data: &[u8], out: &mut Vec<Action>) {
-        match event::read(data) {
-            Event::Connected => self.connected(out),
+        let event = event::read(data);
+        self.heard(now, &event);
+        match event {
+            Event::Connected => self.connected(now, out),
             Event::Quiet | Event::Unreadable => {}
             Event::Unnamed(flat) => self.unnamed(flat, out),
             Event::Of { session, what: What::Child { of } } => {
@@ -33,6 +35,9 @@ impl Server {
                     return self.child(&session, key, what, out);
                 }
                 let Some(known) = self.sessions.get_mut(&key.0) else { return };
+                if let What::Rules(rules) = what {
+                    return known.has_rules(&rules);
+                }
                 match &mut known.meanwhile {
                     Some(meanwhile) if meanwhile.len() < MAX_MEANWHILE => meanwhile.push(what),
                     Some(meanwhile) => {
@@ -83,7 +88,7 @@ impl Server {
             What::Questions(request) => self.question(key, request, out),
             What::Answered { request } => self.withdraw(&request, out),
             What::Flat(flat) => self.flat(key, flat, out),
-            What::Child { .. } | What::Unknown => {}
+            What::Child { .. } | What::Rules(_) | What::Unknown => {}
         }
     }
 
@@ -91,8 +96,16 @@ impl Server {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let text = |name: &str| info.get(name).and_then(Value::as_str).unwrap_or_default();
         let is_past = session.is_past(text("id"), &info);
-        let Some(live) = &mut session.turn else { return };
-        if text("role") == "user" {
+        let is_of_user = text("role") == "user";
+        let Some(live) = &mut session.turn else {
+            // Somebody else works there, or a turn of ours that is over.
+            let user = if is_of_user { text("id") } else { text("parentID") };
+            if !user.is_empty() && !session.past.iter().any(|past| past == user) {
+                session.remember(vec![user.to_owned()]);
+            }
+            return;
+        };
+        if is_of_user {
             let id = text("id").to_owned();
             if !is_past && !live.users.contains(&id) && !id.is_empty() {
                 live.users.push(id);
@@ -100,7 +113,8 @@ impl Server {
             return;
         }
         let parent = text("parentID").to_owned();
-        if live.users.is_empty() && !parent.is_empty() && !session.past.contains(&parent) {
+        let is_old = is_past || session.past.contains(&parent);
+        if live.users.is_empty() && !parent.is_empty() && !is_old {
             // The prompt itself was not told, or not yet; only one runs at a time.
             live.users.push(parent);
         }
@@ -127,8 +141,11 @@ impl Server {
         let message = part.get("messageID").and_then(Value::as_str).unwrap_or_default();
         let is_of_user = live.users.iter().chain(&session.past).any(|user| user == message);
         if !is_of_user && !live.users.is_empty() && !live.knows(message) {
-            // Its message began unheard.
-            return self.look(key, out);
+            // Its message began unheard, or is not ours.
+            if live.is_worth_a_look(message, &part) {
+                self.look(key, out);
+            }
+            return;
         }
         let follows = live.part(part, false, out);
         self.follow(key, follows, out);
@@ -167,6 +184,7 @@ impl Server {
             | What::Idle
             | What::Failed(_)
             | What::Child { .. }
+            | What::Rules(_)
             | What::Flat(_)
             | What::Unknown => {}
         }

@@ -10,12 +10,12 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use super::{
     client::{Purpose, Round, Sight},
-    event::What,
+    event::{Event, What},
     records::{Record, catch_up},
     server::{Alarm, Server},
     turn::Stop,
@@ -28,8 +28,10 @@ use crate::{
 /// How long until the stream is opened again, the first time and at most.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LAST_WAIT: Duration = Duration::from_secs(5);
+/// How long a stream has to last to count as good that tells nothing.
+const LASTS: SignedDuration = SignedDuration::from_secs(10);
 /// How long until a turn is looked at once more that should be there and is not.
-const NEXT_LOOK: Duration = Duration::from_secs(1);
+pub(super) const NEXT_LOOK: Duration = Duration::from_secs(1);
 /// How often that is done.
 const MAX_MISSED: u32 = 10;
 
@@ -40,6 +42,8 @@ impl Server {
         self.is_connected = false;
         for session in self.sessions.values_mut() {
             session.meanwhile = None;
+            // Nobody hears whether somebody else replaces them.
+            session.rules.clear();
             if let Some(live) = &mut session.turn {
                 live.parts.gap();
                 // Whether it goes on is not heard for a while.
@@ -51,10 +55,20 @@ impl Server {
         self.arm(Alarm::Listen, wait, out);
     }
 
+    /// Forgets earlier losses once the stream is good for something: one may be
+    /// opened and closed at once by whoever stands between.
+    pub(super) fn heard(&mut self, now: Timestamp, event: &Event) {
+        let is_news = matches!(event, Event::Of { .. } | Event::Unnamed(_));
+        let since = self.connected_at.filter(|_| self.is_connected);
+        if is_news || since.is_some_and(|since| now.duration_since(since) >= LASTS) {
+            self.n_losses = 0;
+        }
+    }
+
     /// The stream is open.
-    pub(super) fn connected(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn connected(&mut self, now: Timestamp, out: &mut Vec<Action>) {
         self.is_connected = true;
-        self.n_losses = 0;
+        self.connected_at = Some(now);
         self.found_again();
         self.ready_if_so(out);
         let keys: Vec<u32> = self.sessions.keys().copied().collect();

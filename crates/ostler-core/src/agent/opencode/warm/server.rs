@@ -37,6 +37,8 @@ use crate::{
 
 /// How the line begins that tells the address.
 const LISTENING: &str = "opencode server listening on ";
+/// How long until a server that is not well yet is asked again.
+const NEXT_HEALTH: Duration = Duration::from_millis(100);
 /// How long a turn that seems to be over may take to say more.
 const SETTLE: Duration = Duration::from_millis(500);
 /// How long a turn that we ended may take to end.
@@ -67,8 +69,10 @@ pub(super) struct Server {
     pub(super) version: Option<String>,
     /// What the log said last about a call that failed.
     pub(super) cause: Option<String>,
-    /// How often the stream was lost in a row.
+    /// How often the stream was lost in a row, without having told anything.
     pub(super) n_losses: u32,
+    /// When the stream was opened last.
+    pub(super) connected_at: Option<Timestamp>,
     pub(super) sessions: BTreeMap<u32, Session>,
     /// Sessions that the server made for helpers of ours, and the tool call for
     /// which, once that is told.
@@ -88,6 +92,8 @@ pub(super) enum Alarm {
     Settle(SessionKey, TurnKey, u32),
     /// A turn should have ended by now.
     Stop(SessionKey, TurnKey),
+    /// The server is to be asked again how it is.
+    Health,
     /// The stream is to be opened again.
     Listen,
     /// A turn is to be looked at again.
@@ -132,6 +138,7 @@ impl Server {
             version: None,
             cause: None,
             n_losses: 0,
+            connected_at: None,
             sessions: BTreeMap::new(),
             children: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -236,7 +243,7 @@ impl Server {
                     self.ready_if_so(out);
                 }
                 // It was up a moment ago: the worker gives up if that goes on.
-                Ok(_) | Err(_) => self.client.health(out),
+                Ok(_) | Err(_) => self.arm(Alarm::Health, NEXT_HEALTH, out),
             },
             Purpose::Create(session) | Purpose::Find(session) => self.opened(session, reply, out),
             Purpose::Rules(session) => self.ruled(session, reply, out),
@@ -307,14 +314,16 @@ impl Server {
         if session.state != State::Open || session.turn.is_some() || session.n_aborts > 0 {
             return;
         }
+        if session.ruling.is_some() {
+            // Rules that come late would be those of the turn that overtook them.
+            return;
+        }
         if let Some(rules) = &held.rules
             && !session.obeys(rules)
         {
-            if session.ruling.is_none() {
-                let rules = rules.list();
-                self.client.restrict(key, (&id, &directory), &rules, out);
-                session.ruling = Some(rules);
-            }
+            let rules = rules.list();
+            self.client.restrict(key, (&id, &directory), &rules, out);
+            session.ruling = Some(rules);
             return;
         }
         let Some(held) = session.held.take() else { return };
@@ -336,7 +345,9 @@ impl Server {
         if let Some(text) = session.warning.take() {
             emit_warning(turn_key, text, out);
         }
-        if let Some(version) = self.version.as_deref().filter(|version| is_untested(version)) {
+        if !std::mem::replace(&mut session.was_version_judged, true)
+            && let Some(version) = self.version.as_deref().filter(|version| is_untested(version))
+        {
             emit_warning(turn_key, format!("opencode {version} was not tested with this"), out);
         }
         let purpose = Purpose::Prompt(key, turn_key, None);
@@ -457,6 +468,7 @@ impl Server {
 
     fn rang(&mut self, alarm: Alarm, out: &mut Vec<Action>) {
         match alarm {
+            Alarm::Health => self.client.health(out),
             Alarm::Listen if self.is_connected => {}
             Alarm::Listen => self.client.listen(out),
             Alarm::Lost(round) => self.waited(round, out),
@@ -511,6 +523,7 @@ impl Server {
         let Some(live) = session.turn.take() else { return };
         let mut end = end.unwrap_or_default();
         session.meanwhile = None;
+        session.answered = live.message_ids();
         if end.failure.is_none() {
             session.model = live.model.or(session.model.take());
         }

@@ -26,8 +26,10 @@ pub(super) struct Session {
     /// A prompt that waits until the session is open and idle.
     pub(super) held: Option<Held>,
     pub(super) turn: Option<LiveTurn>,
-    /// The user's messages of turns that are over, the latest last.
+    /// The user's messages of turns that are over or not ours, the latest last.
     pub(super) past: VecDeque<String>,
+    /// The model's messages of our last turn that is over.
+    pub(super) answered: Vec<String>,
     /// When it had last been used before it was opened here, by the server's
     /// clock: messages from before are of other turns.
     pub(super) since: Option<i64>,
@@ -40,6 +42,8 @@ pub(super) struct Session {
     pub(super) ruling: Option<Vec<Value>>,
     /// What to say in the first turn.
     pub(super) warning: Option<String>,
+    /// It was said if the version of the server is not one that was tested.
+    pub(super) was_version_judged: bool,
     /// What happened while the messages are read again.
     pub(super) meanwhile: Option<Vec<What>>,
     /// Counts how often it was read again.
@@ -89,11 +93,13 @@ impl Session {
             held: None,
             turn: None,
             past: VecDeque::new(),
+            answered: Vec::new(),
             since: None,
             model: None,
             rules: Vec::new(),
             ruling: None,
             warning: None,
+            was_version_judged: false,
             meanwhile: None,
             round: Round::default(),
             n_aborts: 0,
@@ -124,11 +130,18 @@ impl Session {
         });
     }
 
-    /// Returns whether a message of the user's is of another turn.
+    /// Returns whether a message is of another turn.
     pub(super) fn is_past(&self, id: &str, info: &Map<String, Value>) -> bool {
         let created = info.get("time").and_then(|time| time.get("created")?.as_i64());
         let is_older = created.zip(self.since).is_some_and(|(created, since)| created <= since);
         is_older || self.past.iter().any(|past| past == id)
+    }
+
+    /// Returns whether a request is one of a turn of ours, which may be over.
+    pub(super) fn has_asked(&self, request: &Map<String, Value>) -> bool {
+        let message = request.get("tool").and_then(|tool| tool.get("messageID")?.as_str());
+        let is_late = message.is_some_and(|id| self.answered.iter().any(|known| known == id));
+        self.turn.is_some() || is_late
     }
 
     /// Returns whether nothing is left to say of what its next turn may do.
@@ -138,6 +151,14 @@ impl Session {
             Rules::Free => true,
             // They begin with one for everything, so nothing before them counts.
             Rules::Strict(rules) => self.rules.ends_with(rules),
+        }
+    }
+
+    /// Takes which rules the server has for it. What is told may be older than
+    /// what we know, so if it differs the next turn says its rules again.
+    pub(super) fn has_rules(&mut self, rules: &[Value]) {
+        if self.rules != rules {
+            self.rules.clear();
         }
     }
 

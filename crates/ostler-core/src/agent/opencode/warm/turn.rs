@@ -30,6 +30,9 @@ use crate::{
     request::Permissions,
 };
 
+/// For how many messages that began unheard a turn is read again.
+const MAX_LOOKED_FOR: usize = 64;
+
 /// A turn.
 pub(super) struct LiveTurn {
     pub(super) key: TurnKey,
@@ -53,6 +56,8 @@ pub(super) struct LiveTurn {
     /// The messages of the user that are part of it.
     pub(super) users: Vec<String>,
     messages: Vec<Message>,
+    /// Messages that it was read again for, whether they were found or not.
+    looked_for: BTreeSet<String>,
     pub(super) parts: Parts,
     calls: BTreeMap<String, Call>,
     /// What was told once and is not to be told again.
@@ -135,6 +140,7 @@ impl LiveTurn {
             answers: BTreeMap::new(),
             users: Vec::new(),
             messages: Vec::new(),
+            looked_for: BTreeSet::new(),
             parts: Parts::default(),
             calls: BTreeMap::new(),
             told: BTreeSet::new(),
@@ -157,6 +163,22 @@ impl LiveTurn {
     /// Returns whether this is one of its messages of the model.
     pub(super) fn knows(&self, message: &str) -> bool {
         self.messages.iter().any(|known| known.id == message)
+    }
+
+    /// Returns whether the message of a part that is not known should be looked
+    /// for: once, and not when an old call is only taken out of the history.
+    pub(super) fn is_worth_a_look(&mut self, message: &str, part: &Map<String, Value>) -> bool {
+        let state = part.get("state").and_then(|state| state.get("time"));
+        let is_old = |time: &Value| time.get("compacted").is_some();
+        if part.get("time").is_some_and(is_old) || state.is_some_and(is_old) {
+            return false;
+        }
+        self.looked_for.len() < MAX_LOOKED_FOR && self.looked_for.insert(message.to_owned())
+    }
+
+    /// Returns its messages of the model.
+    pub(super) fn message_ids(&self) -> Vec<String> {
+        self.messages.iter().map(|message| message.id.clone()).collect()
     }
 
     /// Returns whether the server has taken the prompt up.

@@ -126,11 +126,13 @@ impl Server {
     ) {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let asked = session.ruling.take().unwrap_or_default();
+        let held = session.held.as_ref().and_then(|held| held.rules.as_ref());
+        let is_wanted = held.is_some_and(|rules| rules.list() == asked);
         match reply {
             Ok(told) => {
                 let rules = told.get("permission").and_then(Value::as_array);
                 session.rules = rules.cloned().unwrap_or_default();
-                if session.rules.ends_with(&asked) {
+                if !is_wanted || session.rules.ends_with(&asked) {
                     return self.advance(key, out);
                 }
                 let failure = Failure::new(
@@ -139,6 +141,8 @@ impl Server {
                 );
                 self.drop_held(key, failure, out);
             }
+            // The turn that they were for was cancelled.
+            Err(_) if !is_wanted => self.advance(key, out),
             Err(failure) => self.drop_held(key, failure, out),
         }
     }

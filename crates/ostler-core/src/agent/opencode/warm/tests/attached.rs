@@ -320,3 +320,90 @@ fn leaving_waits_for_a_prompt_that_was_cancelled_before_it_was_taken_up() {
 fn leaving_with_nothing_under_way_is_done_at_once() {
     assert!(stops(&found().order(Order::Leave)));
 }
+
+#[test]
+fn what_somebody_else_is_asked_in_a_parked_session_is_left_to_them() {
+    let mut talk = running(&asking());
+    talk.complete("1", "stop");
+    talk.idle();
+    let of = |id: &str, message: &str| json!({ "id": id, "permission": "bash", "patterns": ["x"], "questions": [{ "question": "Which?" }], "tool": { "messageID": message, "callID": "c" } });
+    for kind in ["permission.asked", "question.asked"] {
+        let out = talk.tell(kind, of("req_8", "msg_a8"));
+        assert!(out.is_empty(), "{kind}: {out:?}");
+        let out = talk.tell(kind, json!({ "id": "req_9" }));
+        assert!(out.is_empty(), "{kind}: {out:?}");
+    }
+    // A late one of our own is not left open.
+    talk.tell("permission.asked", of("per_1", "msg_a1"));
+    assert_eq!(talk.body("/permission/per_1/reply")["reply"], "reject");
+    talk.tell("question.asked", of("que_1", "msg_a1"));
+    assert!(is_called(&talk, "/question/que_1/reject"));
+}
+
+#[test]
+fn what_a_cancelled_turn_asks_is_denied_there_too() {
+    let mut talk = prompted(&asking());
+    make_session(&mut talk);
+    talk.reply("/prompt_async", 204, &Value::Null);
+    talk.cancel(FIRST);
+    talk.tell("permission.asked", json!({ "id": "per_1", "permission": "bash" }));
+    assert_eq!(talk.body("/permission/per_1/reply")["reply"], "reject");
+}
+
+/// Begins one with a session whose restricted turn is over.
+fn restricted() -> (Talk, Options) {
+    let strict = Options { permissions: Permissions::ReadOnly, ..options() };
+    let mut talk = running(&strict);
+    talk.complete("1", "stop");
+    talk.idle();
+    (talk, strict)
+}
+
+#[test]
+fn rules_that_somebody_else_replaced_are_said_again() {
+    let (mut talk, strict) = restricted();
+    let same = talk.body("/session?")["permission"].clone();
+    talk.tell("session.updated", json!({ "info": { "id": SESSION, "permission": same } }));
+    let allow = json!([{ "permission": "*", "pattern": "*", "action": "allow" }]);
+    for (turn, rules, is_said) in [(SECOND, same, false), (TurnKey(3), allow, true)] {
+        talk.tell("session.updated", json!({ "info": { "id": SESSION, "permission": rules } }));
+        talk.open_calls.clear();
+        talk.prompt(turn, "more", &strict);
+        let method = talk.open_calls.last().unwrap().1.method;
+        assert_eq!(method == Method::Patch, is_said, "{:?}", talk.urls());
+        if !is_said {
+            talk.reply("/prompt_async", 204, &Value::Null);
+            talk.begin("2");
+            talk.complete("2", "stop");
+            talk.idle();
+        }
+    }
+}
+
+#[test]
+fn rules_are_said_again_when_nobody_heard_whether_they_were_replaced() {
+    let (mut talk, strict) = restricted();
+    talk.lose();
+    talk.ring();
+    talk.tell("server.connected", json!({}));
+    talk.prompt(SECOND, "more", &strict);
+    assert_eq!(talk.open_calls.last().unwrap().1.method, Method::Patch);
+    assert!(!is_called(&talk, "/prompt_async"));
+}
+
+#[test]
+fn a_prompt_does_not_overtake_the_rules_of_one_that_was_cancelled() {
+    for status in [200, 500] {
+        let mut talk = running(&options());
+        talk.complete("1", "stop");
+        talk.idle();
+        let strict = Options { permissions: Permissions::ReadOnly, ..options() };
+        talk.prompt(SECOND, "more", &strict);
+        let (call, _) = talk.open_calls.pop().unwrap();
+        talk.cancel(SECOND);
+        talk.prompt(TurnKey(3), "again", &options());
+        assert!(!is_called(&talk, "/prompt_async"), "the rules would come after it");
+        talk.reply_to(call, Ok((status, &json!({ "id": SESSION, "permission": [] }))));
+        assert!(is_called(&talk, "/prompt_async") && !has_ended(&talk.actions, TurnKey(3)));
+    }
+}

@@ -1,7 +1,7 @@
 //! Every call that is made of the server: where it goes, and with what.
 
 use super::*;
-use crate::agent::{http::Method, opencode::warm::WARM, testing::variable};
+use crate::agent::{ONLY_SESSION, Order, http::Method, opencode::warm::WARM, testing::variable};
 
 #[test]
 fn every_call_names_its_directory_and_who_calls() {
@@ -113,4 +113,40 @@ fn what_the_server_refuses_names_the_call_the_status_and_the_words() {
         failure.message,
         format!("GET /session/{SESSION} of opencode's server: 502 \"bad gateway\"")
     );
+}
+
+#[test]
+fn a_server_that_is_not_well_yet_is_asked_again_after_a_pause() {
+    for (status, health) in [(200, json!({ "healthy": false })), (503, json!("starting"))] {
+        let mut talk = Talk::started();
+        let out = talk.reply("/global/health", status, &health);
+        assert!(matches!(out.as_slice(), [Action::Arm { .. }]), "{out:?}");
+        talk.ring();
+        talk.reply("/global/health", 200, &json!({ "healthy": true, "version": "1.18.33" }));
+        let out = talk.tell("server.connected", json!({}));
+        assert!(matches!(out.as_slice(), [Action::Ready]), "{out:?}");
+    }
+}
+
+#[test]
+fn that_a_version_was_not_tested_is_said_once_in_a_session() {
+    let mut talk = Talk::ready_as("99.0.0");
+    let open = crate::request::Open::New;
+    talk.order(Order::Open { session: ONLY_SESSION, open: &open, options: &options() });
+    talk.prompt(FIRST, "hi", &options());
+    talk.reply("/session?", 200, &json!({ "id": SESSION, "directory": "/workspace" }));
+    for (turn, n) in [(FIRST, "1"), (SECOND, "2")] {
+        if turn == SECOND {
+            talk.prompt(SECOND, "more", &options());
+        }
+        talk.reply("/prompt_async", 204, &Value::Null);
+        talk.begin(n);
+        talk.complete(n, "stop");
+        talk.idle();
+        assert!(has_ended(&talk.actions, turn));
+    }
+    let warnings = talk.actions.iter().filter(|action| {
+        matches!(action, Action::Emit { event: EventBody::Status(Status::Warning { text }), .. } if text.contains("99.0.0"))
+    });
+    assert_eq!(warnings.count(), 1);
 }

@@ -169,3 +169,20 @@ fn a_turn_that_was_cancelled_is_cancelled_whatever_is_told_then() {
     talk.tell("error", json!({ "message": "Aborted" }));
     assert_eq!(failure_of(&talk.actions, FIRST).0, "cancelled");
 }
+
+#[test]
+fn a_session_that_is_named_one_level_deeper_is_whose_it_is() {
+    let mut talk = Talk::sent(&options());
+    for (name, session, text) in [
+        ("message", "ses_other", "Not ours."),
+        ("info", SESSION, "Hel"),
+        ("message", SESSION, "Hello."),
+    ] {
+        let inner = json!({ "id": "m1", "session_id": session, "content": text });
+        talk.event(&json!({ "type": "message.updated", "properties": { name: inner } }));
+    }
+    let tool = json!({ "id": "c1", "name": "bash", "sessionId": "ses_other" });
+    let out = talk.event(&json!({ "type": "tool.started", "tool": tool }));
+    assert!(out.is_empty(), "{out:?}");
+    assert_eq!(shown(&talk.actions), "Hello.");
+}

@@ -106,6 +106,7 @@ fn an_answer_that_was_not_heard_is_said_again_and_nobody_is_asked() {
     let at = talk.open_calls.iter().position(|(_, call)| call.url.contains("/reply")).unwrap();
     let (call, _) = talk.open_calls.remove(at);
     talk.reply_to(call, Err("connection reset"));
+    talk.ring();
     let running = json!([user("msg_u1", "hi"), assistant("msg_a1", None, json!([]))]);
     talk.reply("/message?", 200, &running);
     talk.reply("/permission?", 200, &json!([asks("per_1")]));
@@ -280,4 +281,103 @@ fn a_message_whose_beginning_was_not_heard_is_read() {
         talk.reply("/message?", 200, &over);
         assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello"));
     }
+}
+
+#[test]
+fn an_answer_from_before_a_session_was_resumed_is_not_taken_for_this_one() {
+    let mut talk = Talk::resumed(SESSION);
+    talk.prompt(FIRST, "hi", &options());
+    let time = json!({ "created": 10, "updated": 30 });
+    let session = json!({ "id": SESSION, "directory": "/workspace", "time": time });
+    talk.reply("/session/", 200, &session);
+    talk.reply("/prompt_async", 204, &Value::Null);
+    let over = json!({ "finish": "stop", "time": { "created": 20, "completed": 25 } });
+    talk.assistant("msg_a0", "msg_u0", over);
+    talk.text("msg_a0", "prt_0", "An old answer", true);
+    talk.idle();
+    assert!(!has_ended(&talk.actions, FIRST) && shown(&talk.actions).is_empty());
+    talk.begin("1");
+    talk.text("msg_a1", "prt_1", "Hello", true);
+    talk.complete("1", "stop");
+    talk.idle();
+    assert_eq!(end_of(&talk.actions, FIRST).text.as_deref(), Some("Hello"));
+}
+
+#[test]
+fn what_somebody_else_asked_between_two_turns_is_not_taken_for_the_second() {
+    let mut talk = Talk::running(&options());
+    talk.complete("1", "stop");
+    talk.idle();
+    talk.begin("8");
+    talk.prompt(SECOND, "more", &options());
+    talk.reply("/prompt_async", 204, &Value::Null);
+    talk.complete("8", "stop");
+    talk.idle();
+    assert!(!has_ended(&talk.actions, SECOND));
+    talk.begin("2");
+    talk.complete("2", "stop");
+    talk.idle();
+    assert!(has_ended(&talk.actions, SECOND));
+}
+
+#[test]
+fn an_answer_that_is_refused_is_said_again_after_a_pause_and_not_for_ever() {
+    for (status, kind) in
+        [(401, "auth"), (429, "rate_limited"), (500, "unavailable"), (503, "overloaded")]
+    {
+        let mut talk = Talk::running(&asking());
+        talk.tell("permission.asked", asks("per_1"));
+        talk.decide("per_1", &Ruling::Allow { text: None });
+        let running = json!([user("msg_u1", "hi"), assistant("msg_a1", None, json!([]))]);
+        for _ in 1..5 {
+            let out = talk.reply("/reply", status, &json!("no"));
+            assert!(matches!(out.as_slice(), [Action::Arm { .. }]), "{status}: {out:?}");
+            talk.ring();
+            talk.reply("/message?", 200, &running);
+            talk.reply("/permission?", 200, &json!([asks("per_1")]));
+            talk.open_calls.retain(|(_, call)| call.url.contains("/reply"));
+        }
+        talk.reply("/reply", status, &json!("no"));
+        assert!(talk.urls().iter().any(|url| url.contains("/abort")), "{:?}", talk.urls());
+        talk.ring();
+        let (told, words) = failure_of(&talk.actions, FIRST);
+        assert!(told == kind && words.contains("/permission/per_1/reply"), "{told}: {words}");
+        assert_eq!(asked(&talk), ["per_1"]);
+    }
+}
+
+#[test]
+fn an_answer_for_which_nobody_waits_any_more_is_done_with() {
+    let mut talk = Talk::running(&asking());
+    talk.tell("permission.asked", asks("per_1"));
+    talk.decide("per_1", &Ruling::Allow { text: None });
+    let gone = json!({ "name": "NotFoundError", "data": { "message": "gone" } });
+    let out = talk.reply("/reply", 404, &gone);
+    assert!(out.is_empty(), "{out:?}");
+}
+
+#[test]
+fn a_message_that_is_not_ours_is_looked_for_once() {
+    let mut talk = Talk::running(&options());
+    let looks = |talk: &Talk| {
+        let calls = talk.actions.iter().filter(|action| {
+            matches!(action, Action::Call { request, .. } if request.url.contains("/message?"))
+        });
+        calls.count()
+    };
+    let time = json!({ "start": 1, "end": 2, "compacted": 3 });
+    let state = json!({ "status": "completed", "input": {}, "output": "", "time": time });
+    let old = json!({ "id": "prt_0", "messageID": "msg_a0", "type": "tool", "tool": "bash", "callID": "c0", "state": state });
+    talk.tell("message.part.updated", json!({ "part": old }));
+    assert_eq!(looks(&talk), 0, "it is only forgotten");
+    let running = json!([user("msg_u1", "hi"), assistant("msg_a1", None, json!([]))]);
+    for n in 0..5 {
+        talk.text("msg_a8", &format!("prt_{n}"), "Not ours", true);
+        if n == 2 {
+            talk.reply("/message?", 200, &running);
+        }
+    }
+    assert_eq!(looks(&talk), 1);
+    talk.text("msg_a9", "prt_9", "Nor this", true);
+    assert_eq!(looks(&talk), 2);
 }

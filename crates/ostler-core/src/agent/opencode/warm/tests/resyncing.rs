@@ -268,3 +268,23 @@ fn a_cut_anywhere_in_a_recorded_turn_changes_nothing_that_a_reader_is_left_with(
         assert_eq!(recorded(Some(cut_at)), whole, "cut before event {cut_at}");
     }
 }
+
+#[test]
+fn a_stream_that_is_opened_and_lost_at_once_is_opened_ever_more_slowly() {
+    let mut talk = Talk::ready();
+    let wait = |talk: &mut Talk| {
+        let Some(Action::Arm { after, .. }) = talk.lose().pop() else { panic!("no wait") };
+        talk.ring();
+        talk.tell("server.connected", json!({}));
+        talk.tell("server.heartbeat", json!({}));
+        after.as_millis()
+    };
+    let waits: Vec<u128> = (0..9).map(|_| wait(&mut talk)).collect();
+    assert!(waits.is_sorted() && waits.last() == Some(&5000), "{waits:?}");
+    // One that tells something, or lasts, is good again.
+    talk.tell("session.status", json!({ "status": { "type": "idle" }, "sessionID": "ses_x" }));
+    assert_eq!((wait(&mut talk), wait(&mut talk)), (50, 100));
+    talk.now += jiff::SignedDuration::from_secs(10);
+    talk.tell("server.heartbeat", json!({}));
+    assert_eq!(wait(&mut talk), 50);
+}

@@ -19,6 +19,8 @@ pub(super) const BASE: &str = "http://127.0.0.1:4096";
 /// A conversation.
 pub(super) struct Talk {
     dialect: Box<dyn Dialect>,
+    /// What the clock shows.
+    pub(super) now: jiff::Timestamp,
     /// Everything that followed so far.
     pub(super) actions: Vec<Action>,
     /// The calls that were not answered.
@@ -44,16 +46,28 @@ impl Talk {
 
     /// Begins one with another state machine.
     pub(super) fn with(dialect: Box<dyn Dialect>) -> Self {
-        Self { dialect, actions: Vec::new(), open_calls: Vec::new() }
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        Self { dialect, now, actions: Vec::new(), open_calls: Vec::new() }
     }
 
-    /// Begins one in which the server is ready.
-    pub(super) fn ready() -> Self {
+    /// Begins one in which the server has said where it is.
+    pub(super) fn started() -> Self {
         let mut talk = Self::new();
         talk.order(Order::Start);
         let line = format!("opencode server listening on {BASE}");
         talk.step(stdout_line(line.as_bytes()));
-        talk.reply("/global/health", 200, &json!({ "healthy": true, "version": "1.18.33" }));
+        talk
+    }
+
+    /// Begins one in which the server is ready.
+    pub(super) fn ready() -> Self {
+        Self::ready_as("1.18.33")
+    }
+
+    /// Begins one in which a server of this version is ready.
+    pub(super) fn ready_as(version: &str) -> Self {
+        let mut talk = Self::started();
+        talk.reply("/global/health", 200, &json!({ "healthy": true, "version": version }));
         talk.tell("server.connected", json!({}));
         talk
     }
@@ -92,7 +106,7 @@ impl Talk {
 
     pub(super) fn step(&mut self, input: Input<'_>) -> Vec<Action> {
         let mut out = Vec::new();
-        self.dialect.step(jiff::Timestamp::UNIX_EPOCH, input, &mut out);
+        self.dialect.step(self.now, input, &mut out);
         for action in &out {
             if let Action::Call { call, request } = action {
                 self.open_calls.push((*call, request.as_ref().clone()));
