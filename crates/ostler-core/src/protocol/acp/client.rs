@@ -10,8 +10,8 @@ use super::{
     AcpFacts, Habits, Stderr,
     asking::Asked,
     hello::{self, About, OTHER_VERSION},
-    session::{Held, Reopening, Session, State},
-    settings::{Change, What},
+    session::{Held, Pending, Reopening, Session, State},
+    settings::What,
     spent::Tally,
     turn::LiveTurn,
     update::{self, Told, Update},
@@ -83,7 +83,7 @@ pub(super) struct Client {
 pub(super) enum Request {
     Initialize,
     Open(SessionKey),
-    Setting(SessionKey, u32, Change),
+    Setting(SessionKey, u32),
     Prompt(SessionKey, TurnKey),
     Close,
 }
@@ -203,9 +203,7 @@ impl Client {
                 out.push(Action::Ready);
             }
             Request::Open(key) => self.opened(key, result, out),
-            Request::Setting(key, number, change) => {
-                self.set(key, number, &change, result.err(), out);
-            }
+            Request::Setting(key, number) => self.set(key, number, result, out),
             Request::Close => {}
             Request::Prompt(key, turn) => {
                 let Some(session) = self.sessions.get_mut(&key.0) else { return };
@@ -279,27 +277,25 @@ impl Client {
         &mut self,
         key: SessionKey,
         number: u32,
-        change: &Change,
-        refused: Option<RpcError>,
+        result: Result<Value, RpcError>,
         out: &mut Vec<Action>,
     ) {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        session.settle(change, refused.is_none());
-        if let (Some(error), Some(held)) = (&refused, &session.held) {
-            // The prompt is sent all the same, as things are.
-            let what = match change.what {
-                What::Mode => "mode",
-                What::Model => "model",
-                What::Thinking => "thinking level",
-            };
-            let why = (self.facts.failure)(error).message;
-            let text = format!("the {what} {} was not taken: {why}", change.value);
-            emit_warning(held.turn, text, out);
+        let Some(pending) = session.answered(number) else { return };
+        match result {
+            Ok(_) => session.settings.done(&pending.change),
+            Err(error) => {
+                let what = match pending.change.what {
+                    What::Mode => "mode",
+                    What::Model => "model",
+                    What::Thinking => "thinking level",
+                };
+                let why = (self.facts.failure)(&error).message;
+                let text = format!("the {what} {} was not taken: {why}", pending.change.value);
+                not_set(session, &pending, text, out);
+            }
         }
-        if session.state == State::Setting(number) {
-            session.state = State::Open;
-            self.advance(key, out);
-        }
+        self.advance(key, out);
     }
 
     /// Sends the prompt that waits, as soon as that is possible.
@@ -321,7 +317,8 @@ impl Client {
             let number = self.n_settings;
             session.state = State::Setting(number);
             let (method, params) = change.request(&wire_id);
-            self.ask_agent(Request::Setting(key, number, change), method, params, out);
+            session.pending = session.held.as_ref().map(|held| Pending { change, turn: held.turn });
+            self.ask_agent(Request::Setting(key, number), method, params, out);
             self.arm(Alarm::Setting(key, number), SETTING_LIMIT, out);
             return;
         }
@@ -447,16 +444,17 @@ impl Client {
             }
             Alarm::Setting(key, number) => {
                 let Some(session) = self.sessions.get_mut(&key.0) else { return };
-                if session.state == State::Setting(number) {
-                    session.state = State::Open;
-                    if let Some(held) = &mut session.held {
-                        // Whatever was to be set, it is not asked for once more.
-                        held.settled.extend([What::Mode, What::Model, What::Thinking]);
-                        let text = "the agent did not answer when its settings were to be changed";
-                        emit_warning(held.turn, text, out);
-                    }
-                    self.advance(key, out);
+                let Some(pending) = session.answered(number) else { return };
+                // It may still come to be set.
+                session.settings.forget(pending.change.what);
+                if let Some(held) = session.held.as_mut().filter(|held| held.turn == pending.turn) {
+                    // Whatever was to be set, it is not asked for once more.
+                    held.settled.extend([What::Mode, What::Model, What::Thinking]);
                 }
+                let text =
+                    format!("the agent did not answer when {} was to be set", pending.change.value);
+                not_set(session, &pending, text, out);
+                self.advance(key, out);
             }
             Alarm::Stop(key, turn) => {
                 let Some(session) = self.sessions.get_mut(&key.0) else { return };
@@ -537,4 +535,27 @@ impl Client {
         let mut running = self.sessions.values().filter_map(|session| session.turn.as_ref());
         running.next().filter(|_| running.next().is_none()).map(|live| live.key)
     }
+}
+
+/// Says of the prompt that waits that something was not set for it. Where that
+/// would let the agent do what it may not, the turn ends; else the prompt is
+/// sent all the same, as things are.
+fn not_set(session: &mut Session, pending: &Pending, text: String, out: &mut Vec<Action>) {
+    let Pending { change, turn } = pending;
+    let Some(held) = session.held.take_if(|held| held.turn == *turn) else { return };
+    if !change.guards(held.permissions()) {
+        emit_warning(*turn, text, out);
+        session.held = Some(held);
+        return;
+    }
+    let text = format!(
+        "{text}. Without it the agent might do what it may not: change its own settings, \
+         or use `--permissions bypass`"
+    );
+    let end = TurnEnd {
+        failure: Some(Failure::new(FailureKind::Denied, text)),
+        stop_reason: Some(StopReason::Error),
+        ..TurnEnd::default()
+    };
+    out.push(Action::EndTurn { turn: *turn, end: Box::new(end) });
 }

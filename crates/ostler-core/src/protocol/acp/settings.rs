@@ -29,6 +29,13 @@ pub(super) struct Change {
 }
 
 impl Change {
+    /// Returns whether it is to keep a turn of these permissions from doing
+    /// what it may not, so that there is no turn without it.
+    pub(super) fn guards(&self, permissions: Permissions) -> bool {
+        let is_guard = ends_with(&self.value, LOOKING) || ends_with(&self.value, ASKING);
+        self.what == What::Mode && permissions != Permissions::Bypass && is_guard
+    }
+
     /// Returns method and parameters of the request.
     pub(super) fn request(&self, session: &str) -> (&'static str, Value) {
         let value = &self.value;
@@ -185,27 +192,33 @@ impl Settings {
     }
 
     fn wish_mode(&self, permissions: Permissions) -> Wish {
-        let Some(mode) = &self.mode else {
-            return match permissions {
-                Permissions::ReadOnly => Wish::Cannot(NO_READING.to_owned()),
-                Permissions::Ask | Permissions::Bypass => Wish::Holds,
-            };
-        };
+        let Some(mode) = &self.mode else { return Wish::Holds };
         let first = self.first_mode.as_deref().filter(|first| !ends_with(first, LOOKING));
         let any = || {
             let mut others = mode.offers.iter().filter(|offer| !ends_with(&offer.value, LOOKING));
             others.next().map(|offer| offer.value.as_str())
         };
         let wanted = match permissions {
-            Permissions::ReadOnly => mode.find_end(LOOKING),
+            // What it asks for can be denied.
+            Permissions::ReadOnly => mode.find_end(LOOKING).or_else(|| mode.find_end(ASKING)),
             Permissions::Ask => mode.find_end(ASKING).or(first).or_else(any),
             // Whatever it asks is allowed, so that any mode will do which does not only look.
             Permissions::Bypass => first.or_else(|| mode.find_end(ASKING)).or_else(any),
         };
-        match wanted {
-            Some(value) => mode.set(What::Mode, value),
-            None if permissions == Permissions::ReadOnly => Wish::Cannot(NO_READING.to_owned()),
-            None => Wish::Holds,
+        wanted.map_or(Wish::Holds, |value| mode.set(What::Mode, value))
+    }
+
+    /// Returns what cannot be relied on in the mode that is set.
+    pub(super) fn doubt(&self, permissions: Permissions) -> Option<&'static str> {
+        let mode = self.mode.as_ref().and_then(|mode| mode.current.as_deref());
+        let is_in = |ends| mode.is_some_and(|mode| ends_with(mode, ends));
+        match permissions {
+            Permissions::ReadOnly if is_in(LOOKING) => None,
+            Permissions::ReadOnly if is_in(ASKING) => Some(ONLY_ASKING),
+            Permissions::ReadOnly => Some(NO_READING),
+            Permissions::Ask if is_in(ASKING) => None,
+            Permissions::Ask => Some(NO_ASKING),
+            Permissions::Bypass => None,
         }
     }
 
@@ -255,17 +268,28 @@ impl Settings {
 
     /// Notes that something has been set.
     pub(super) fn done(&mut self, change: &Change) {
-        let selector = match change.what {
-            What::Mode => &mut self.mode,
-            What::Model => &mut self.model,
-            What::Thinking => &mut self.thinking,
-        };
+        let selector = self.selector(change.what);
         match selector {
             Some(selector) => selector.current = Some(change.value.clone()),
             None => {
                 let (way, current) = (change.way.clone(), Some(change.value.clone()));
                 *selector = Some(Selector { way, current, offers: Vec::new() });
             }
+        }
+    }
+
+    /// Notes that it is not known any more what is set.
+    pub(super) fn forget(&mut self, what: What) {
+        if let Some(selector) = self.selector(what) {
+            selector.current = None;
+        }
+    }
+
+    fn selector(&mut self, what: What) -> &mut Option<Selector> {
+        match what {
+            What::Mode => &mut self.mode,
+            What::Model => &mut self.model,
+            What::Thinking => &mut self.thinking,
         }
     }
 
@@ -301,6 +325,10 @@ impl Selector {
 
 const NO_READING: &str = "the agent has no read-only mode: what it asks for is denied, \
                           but what it does without asking cannot be prevented";
+const ONLY_ASKING: &str = "the agent has no read-only mode: it is in one that asks, and what it \
+                           asks for is denied, but what it does without asking cannot be prevented";
+const NO_ASKING: &str = "the agent has no mode that is known to ask: \
+                         what it does without asking cannot be asked about";
 
 #[cfg(test)]
 mod tests {
@@ -343,10 +371,22 @@ mod tests {
     #[test]
     fn an_agent_without_such_a_mode_is_said_to_have_none() {
         for settings in [modes("auto", &["auto"]), Settings::read(&json!({}))] {
-            let said = mode_for(&settings, Permissions::ReadOnly).unwrap();
-            assert!(said.contains("no read-only mode"), "{said}");
+            assert_eq!(mode_for(&settings, Permissions::ReadOnly), None);
+            assert_eq!(settings.doubt(Permissions::ReadOnly), Some(NO_READING));
             assert_eq!(mode_for(&settings, Permissions::Ask), None);
+            assert_eq!(settings.doubt(Permissions::Ask), Some(NO_ASKING));
+            assert_eq!(settings.doubt(Permissions::Bypass), None);
         }
+    }
+
+    #[test]
+    fn reading_falls_back_on_a_mode_that_asks() {
+        let settings = modes("auto", &["auto", "default"]);
+        assert_eq!(mode_for(&settings, Permissions::ReadOnly).as_deref(), Some("default"));
+        let settings = modes("default", &["auto", "default"]);
+        assert_eq!(mode_for(&settings, Permissions::ReadOnly), None);
+        assert_eq!(settings.doubt(Permissions::ReadOnly), Some(ONLY_ASKING));
+        assert_eq!(settings.doubt(Permissions::Ask), None);
     }
 
     #[test]

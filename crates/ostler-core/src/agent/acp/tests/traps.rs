@@ -14,6 +14,10 @@ fn read_only() -> Options {
     Options::new("/workspace")
 }
 
+fn bypassing() -> Options {
+    Options { permissions: Permissions::Bypass, ..asking() }
+}
+
 #[test]
 fn a_refused_login_says_what_to_do() {
     let mut talk = Talk::ready("any", json!({}));
@@ -97,18 +101,71 @@ fn the_mode_is_set_before_the_prompt_and_only_when_it_must_be() {
 }
 
 #[test]
-fn a_mode_that_is_refused_or_not_answered_is_warned_about_and_the_prompt_is_sent() {
-    for is_answered in [true, false] {
-        let mut talk = Talk::open("any", modes("auto", &["plan", "auto"]), &read_only());
-        talk.prompt(TURN, "hi", &read_only());
-        let actions = if is_answered {
-            talk.answer_error("session/set_mode", json!({ "code": -32602, "message": "no" }))
-        } else {
-            talk.ring()
-        };
+fn without_the_mode_that_looks_or_asks_there_is_no_turn() {
+    let no = json!({ "code": -32602, "message": "no" });
+    for (options, mode) in [(read_only(), "plan"), (asking(), "default")] {
+        for is_answered in [true, false] {
+            let told = modes("auto", &["plan", "auto", "default"]);
+            let mut talk = Talk::open("any", told, &options);
+            talk.prompt(TURN, "hi", &options);
+            if is_answered {
+                talk.answer_error("session/set_mode", no.clone());
+            } else {
+                talk.ring();
+            }
+            let (kind, message) = failure_of_turn(&talk.actions, TURN);
+            assert_eq!(kind, "denied");
+            assert!(
+                message.contains(mode) && message.contains("--permissions bypass"),
+                "{message}"
+            );
+            assert!(!methods(&talk.actions).contains(&"session/prompt".to_owned()));
+            // It is asked for once more, whatever comes too late.
+            let late = talk.last_request("session/set_mode")["id"].clone();
+            let actions = talk.prompt(TurnKey(8), "hi", &options);
+            assert_eq!(methods(&actions), ["session/set_mode"]);
+            if !is_answered {
+                let late = json!({ "jsonrpc": "2.0", "id": late, "error": no });
+                assert!(talk.say(&late).is_empty());
+            }
+            let actions = talk.answer_ok("session/set_mode", json!({}));
+            assert_eq!(methods(&actions), ["session/prompt"]);
+        }
+    }
+}
+
+#[test]
+fn a_mode_that_was_set_for_a_cancelled_turn_is_not_that_of_the_next() {
+    let mut talk = Talk::open("any", modes("plan", &["plan", "auto"]), &bypassing());
+    talk.prompt(TURN, "hi", &bypassing());
+    talk.cancel(TURN);
+    assert!(methods(&talk.prompt(TurnKey(8), "hi", &read_only())).is_empty());
+    let actions = talk.answer_ok("session/set_mode", json!({}));
+    assert_eq!(methods(&actions), ["session/set_mode"]);
+    assert_eq!(talk.last_request("session/set_mode")["params"]["modeId"], "plan");
+}
+
+#[test]
+fn a_mode_that_is_only_convenient_is_warned_about_and_the_prompt_is_sent() {
+    let mut talk = Talk::open("any", modes("plan", &["plan", "auto"]), &bypassing());
+    talk.prompt(TURN, "hi", &bypassing());
+    let actions = talk.answer_error("session/set_mode", json!({ "code": -32602, "message": "no" }));
+    assert_eq!(statuses(&actions, "warning").len(), 1);
+    assert_eq!(methods(&actions), ["session/prompt"]);
+}
+
+#[test]
+fn an_agent_that_is_not_known_to_ask_is_warned_about_once() {
+    for told in [json!({}), modes("auto", &["plan", "auto"])] {
+        let mut talk = Talk::open("any", told, &asking());
+        let actions = talk.prompt(TURN, "hi", &asking());
         assert_eq!(statuses(&actions, "warning").len(), 1);
         assert_eq!(methods(&actions), ["session/prompt"]);
+        talk.over("end_turn");
+        assert!(statuses(&talk.prompt(TurnKey(8), "hi", &asking()), "warning").is_empty());
     }
+    let mut talk = Talk::open("any", modes("ask", &["plan", "ask"]), &asking());
+    assert!(statuses(&talk.prompt(TURN, "hi", &asking()), "warning").is_empty());
 }
 
 #[test]
@@ -130,7 +187,7 @@ fn an_agent_without_a_read_only_mode_is_warned_about_once_and_may_only_read() {
 
 #[test]
 fn a_model_that_nobody_offers_is_tried_and_an_unknown_one_is_warned_about() {
-    let options = Options { model: Some("m".to_owned()), ..asking() };
+    let options = Options { model: Some("m".to_owned()), ..bypassing() };
     let mut talk = Talk::open("any", json!({}), &options);
     assert_eq!(methods(&talk.prompt(TURN, "hi", &options)), ["session/set_model"]);
     let error = json!({ "code": -32601, "message": "Method not found" });
@@ -152,7 +209,7 @@ fn what_is_asked_in_vain_is_refused_and_only_said_where_it_is_not_usual() {
 
 #[test]
 fn copilots_failures_are_failures_although_the_turn_ended_well() {
-    let mut talk = Talk::running(COPILOT, &asking());
+    let mut talk = Talk::running(COPILOT, &bypassing());
     talk.text("Info: Request failed due to a transient API error. Retrying...");
     talk.text("Error: Authentication failed with provider at http://x (HTTP 401).\n  Check.");
     talk.over("end_turn");
