@@ -132,6 +132,11 @@ impl Client {
             Incoming::Notification { method, params } if method == "session/update" => {
                 self.update(params, bytes, out);
             }
+            Incoming::Notification { method, params }
+                if self.habits.mode_notice == Some(method.as_str()) =>
+            {
+                self.mode_is(&params);
+            }
             Incoming::Request { id, method, params } => self.request(id, &method, params, out),
             Incoming::Reply { call, result } => self.reply(call, result, out),
             Incoming::Stray => {}
@@ -283,7 +288,13 @@ impl Client {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let Some(pending) = session.answered(number) else { return };
         match result {
-            Ok(_) => session.settings.done(&pending.change),
+            Ok(told) => {
+                session.settings.done(&pending.change);
+                session.settings.options_are(&told);
+                if let Some(text) = session.settings.contradicts(&pending.change) {
+                    not_set(session, &pending, text, out);
+                }
+            }
             Err(error) => {
                 let what = match pending.change.what {
                     What::Mode => "mode",
@@ -351,6 +362,11 @@ impl Client {
         if let Update::Mode(mode) = &update {
             session.settings.mode_is(mode.clone());
         }
+        if let Update::Options(told) = &update
+            && self.facts.has_settings
+        {
+            session.settings.options_are(told);
+        }
         match (&mut session.turn, &update) {
             // What comes outside of a turn is history, or of a turn that was given up.
             (None, Update::Commands) if session.state == State::Replaying => {
@@ -366,6 +382,17 @@ impl Client {
                     emit_unknown(live.key, Stream::Stdout, bytes, out);
                 }
             }
+        }
+    }
+
+    /// Takes a notice of its own kind that the agent has changed its mode.
+    fn mode_is(&mut self, params: &Map<String, Value>) {
+        let text = |name: &str| params.get(name).and_then(Value::as_str);
+        let key = text("sessionId").and_then(|id| self.find(id));
+        if let (Some(key), Some(mode)) = (key, text("currentModeId"))
+            && let Some(session) = self.sessions.get_mut(&key.0)
+        {
+            session.settings.mode_is(mode.to_owned());
         }
     }
 

@@ -90,6 +90,18 @@ impl Selector {
         Self { way, current: current.and_then(text), offers: offers.filter_map(offer).collect() }
     }
 
+    /// Reads the option of this category.
+    fn read_option(told: &Value, category: &str) -> Option<Self> {
+        let options = told.get("configOptions").and_then(Value::as_array);
+        let is_it = |one: &&Value| {
+            let has = |field: &str| one.get(field).and_then(Value::as_str);
+            has("type") == Some("select") && has("category") == Some(category)
+        };
+        let one = options.into_iter().flatten().find(is_it)?;
+        let way = Way::Option(one.get("id")?.as_str()?.to_owned());
+        Some(Self::read(way, one.get("currentValue"), one.get("options"), "value"))
+    }
+
     /// Finds the value that somebody means, by itself or by its name for people.
     fn find(&self, wanted: &str) -> Option<&str> {
         let is_value = |offer: &&Offer| offer.value == wanted;
@@ -113,8 +125,11 @@ impl Selector {
 
 /// Returns whether the name is one of these, or an address that ends with one.
 fn ends_with(value: &str, ends: &[&str]) -> bool {
-    let end = value.rsplit(['#', '/', ':']).next().unwrap_or(value);
-    ends.iter().any(|known| end.eq_ignore_ascii_case(known))
+    ends.iter().any(|known| end_of(value).eq_ignore_ascii_case(known))
+}
+
+fn end_of(value: &str) -> &str {
+    value.rsplit(['#', '/', ':']).next().unwrap_or(value)
 }
 
 /// What an agent lets us set in a session.
@@ -141,16 +156,7 @@ pub(super) enum Wish {
 impl Settings {
     /// Reads what the agent says about a session that it has opened.
     pub(super) fn read(told: &Value) -> Self {
-        let option = |category: &str| {
-            let options = told.get("configOptions").and_then(Value::as_array);
-            let is_it = |one: &&Value| {
-                let has = |field: &str| one.get(field).and_then(Value::as_str);
-                has("type") == Some("select") && has("category") == Some(category)
-            };
-            let one = options.into_iter().flatten().find(is_it)?;
-            let way = Way::Option(one.get("id")?.as_str()?.to_owned());
-            Some(Selector::read(way, one.get("currentValue"), one.get("options"), "value"))
-        };
+        let option = |category| Selector::read_option(told, category);
         let modes = told.get("modes").filter(|modes| modes.is_object()).map(|modes| {
             let (current, offers) = (modes.get("currentModeId"), modes.get("availableModes"));
             Selector::read(Way::Mode, current, offers, "id")
@@ -278,6 +284,15 @@ impl Settings {
         }
     }
 
+    /// Returns what to say of an agent that is in another mode than it was put into.
+    pub(super) fn contradicts(&self, change: &Change) -> Option<String> {
+        let mode = self.mode.as_ref().filter(|_| change.what == What::Mode)?;
+        let current = mode.current.as_deref()?;
+        let is_other = !ends_with(current, &[end_of(&change.value)]);
+        is_other
+            .then(|| format!("the agent stays in the mode {current} instead of {}", change.value))
+    }
+
     /// Notes that it is not known any more what is set.
     pub(super) fn forget(&mut self, what: What) {
         if let Some(selector) = self.selector(what) {
@@ -290,6 +305,20 @@ impl Settings {
             What::Mode => &mut self.mode,
             What::Model => &mut self.model,
             What::Thinking => &mut self.thinking,
+        }
+    }
+
+    /// Takes what the agent says about its options.
+    pub(super) fn options_are(&mut self, told: &Value) {
+        for (category, what) in
+            [("mode", What::Mode), ("model", What::Model), ("thought_level", What::Thinking)]
+        {
+            let Some(now) = Selector::read_option(told, category) else { continue };
+            match self.selector(what) {
+                // What is set by a request of its own stays so.
+                Some(known) if !matches!(known.way, Way::Option(_)) => known.current = now.current,
+                selector => *selector = Some(now),
+            }
         }
     }
 
@@ -405,6 +434,26 @@ mod tests {
         let Wish::Cannot(why) = settings.wish_model("y") else { panic!() };
         assert!(why.contains("X One, X Two"), "{why}");
         assert_eq!(settings.model().as_deref(), Some("X One"));
+    }
+
+    #[test]
+    fn what_the_agent_says_of_its_options_holds_from_then_on() {
+        let option = |category: &str, current: &str| {
+            let offers = json!([{ "value": "a", "name": "A" }, { "value": "plan", "name": "P" }]);
+            json!({ "id": category, "type": "select", "category": category,
+                    "currentValue": current, "options": offers })
+        };
+        let first = json!([option("mode", "plan"), option("model", "a")]);
+        let mut settings = Settings::read(&json!({ "configOptions": first }));
+        let now = json!({ "configOptions": [option("mode", "a"), option("thought_level", "a")] });
+        settings.options_are(&now);
+        assert_eq!(mode_for(&settings, Permissions::ReadOnly).as_deref(), Some("plan"));
+        assert_eq!(settings.model().as_deref(), Some("A"));
+        assert!(settings.thinking.is_some());
+        let mut settings = modes("plan", &["plan", "a"]);
+        settings.options_are(&now);
+        let Wish::Set(change) = settings.wish_mode(Permissions::ReadOnly) else { panic!() };
+        assert_eq!(change.request("s").0, "session/set_mode");
     }
 
     #[test]

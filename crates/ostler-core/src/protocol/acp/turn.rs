@@ -111,7 +111,7 @@ impl LiveTurn {
             }
             Update::Plan(entries) => self.plan(entries, out),
             Update::Cost(cost) => self.spending.cost_is(cost),
-            Update::Commands | Update::Mode(_) | Update::Quiet => {}
+            Update::Commands | Update::Mode(_) | Update::Options(_) | Update::Quiet => {}
             Update::Unknown => return false,
         }
         true

@@ -101,6 +101,38 @@ fn the_mode_is_set_before_the_prompt_and_only_when_it_must_be() {
 }
 
 #[test]
+fn a_mode_that_the_agent_has_left_is_set_again_however_it_was_told() {
+    let option = |current: &str| {
+        let offers = json!([{ "value": "plan" }, { "value": "auto" }]);
+        json!([{ "id": "mode", "type": "select", "category": "mode", "currentValue": current,
+                 "options": offers }])
+    };
+    let update =
+        json!({ "sessionUpdate": "config_option_update", "configOptions": option("auto") });
+    let notice = json!({ "v": 1, "sessionId": SESSION, "currentModeId": "auto" });
+    for is_own in [false, true] {
+        let told = modes("plan", &["plan", "auto"]);
+        let mut talk = Talk::open("qwen-code", told, &read_only());
+        talk.prompt(TURN, "hi", &read_only());
+        let actions = if is_own {
+            talk.notify("qwen/notify/session/mode-update", notice.clone())
+        } else {
+            talk.tell(update.clone())
+        };
+        assert!(actions.is_empty(), "{actions:?}");
+        talk.over("end_turn");
+        let actions = talk.prompt(TurnKey(8), "hi", &read_only());
+        assert_eq!(methods(&actions), ["session/set_mode"]);
+    }
+    // The reply tells what is set, too.
+    let mut talk = Talk::open("any", json!({ "configOptions": option("auto") }), &read_only());
+    talk.prompt(TURN, "hi", &read_only());
+    let kept = json!({ "configOptions": option("auto") });
+    talk.answer_ok("session/set_config_option", kept);
+    assert_eq!(failure_of_turn(&talk.actions, TURN).0, "denied");
+}
+
+#[test]
 fn without_the_mode_that_looks_or_asks_there_is_no_turn() {
     let no = json!({ "code": -32602, "message": "no" });
     for (options, mode) in [(read_only(), "plan"), (asking(), "default")] {
