@@ -318,6 +318,39 @@ fn whoever_is_asked_sees_the_whole_command_whatever_it_is_called() {
     assert_eq!(asked(2, call), "Read /w/a");
 }
 
+/// Returns what somebody is asked.
+fn question(actions: &[Action]) -> &crate::permission::Permission {
+    let asked = actions.iter().find_map(|action| {
+        let Action::Ask { permission, .. } = action else { return None };
+        Some(&**permission)
+    });
+    asked.unwrap_or_else(|| panic!("{actions:?}"))
+}
+
+#[test]
+fn whoever_is_asked_sees_what_was_told_of_the_call_before() {
+    let options = json!([{ "optionId": "y", "kind": "allow_once" }, { "optionId": "n", "kind": "reject_once" }]);
+    let announced = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "kind": "execute",
+        "title": "Shell", "rawInput": { "command": "rm -rf x" }, "_meta": { "toolName": "sh" } });
+    let mut talk = Talk::running("any", &asking());
+    talk.tell(announced.clone());
+    let actions = talk.asks(json!(0), options.clone(), json!({ "toolCallId": "c" }));
+    let asked = question(&actions);
+    assert_eq!((asked.tool.as_str(), asked.title.as_str()), ("sh", "rm -rf x"));
+    assert_eq!(asked.kind, crate::permission::PermissionKind::Command);
+    assert_eq!(asked.input, Some(json!({ "command": "rm -rf x" })));
+    // A command does not become a look at something by being called one.
+    for (kind, expected) in [("execute", "n"), ("read", "y")] {
+        let mut talk = Talk::running("any", &read_only());
+        let mut announced = announced.clone();
+        announced["kind"] = kind.into();
+        talk.tell(announced);
+        let call = json!({ "toolCallId": "c", "kind": "read", "title": "Read a" });
+        let actions = talk.asks(json!(0), options.clone(), call);
+        assert_eq!(written(&actions)[0]["result"]["outcome"]["optionId"], expected, "{kind}");
+    }
+}
+
 #[test]
 fn a_prompt_that_begins_like_a_command_is_none_and_a_system_prompt_goes_before_it() {
     let text = |prompt: &str, options: &Options| super::super::prompt::text(prompt, options, false);
