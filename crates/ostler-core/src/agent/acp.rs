@@ -256,15 +256,19 @@ fn title(call: &Call) -> String {
     }
 }
 
-/// Arguments, or what is shown in their place: the same question must not look
-/// like another one.
+/// Arguments, or all that is shown in their place: the same question must not look
+/// like another one, nor another one like the same.
 fn input(call: &Call) -> Option<Value> {
     let shown = || {
         let title = call.title.as_ref()?;
-        let changes: Vec<&Value> = call.changes().collect();
-        Some(json!({ "title": title, "locations": call.locations, "changes": changes }))
+        let (changes, content): (Vec<&Value>, Vec<&Value>) =
+            call.content.iter().partition(|item| Call::is_change(item));
+        let locations = &call.locations;
+        Some(
+            json!({ "title": title, "locations": locations, "changes": changes, "content": content }),
+        )
     };
-    call.raw_input.clone().or_else(shown)
+    call.arguments().cloned().or_else(shown)
 }
 
 /// Returns a warning about a system prompt that comes too late.

@@ -197,7 +197,9 @@ impl LiveTurn {
         known.tool = (self.facts.tool)(&known.call);
         let (id, tool) = (call.id.clone(), known.tool.clone());
         let title = one_line(&(self.facts.title)(&known.call));
-        let input = (self.facts.input)(&known.call);
+        // What is asked about must be known apart; what is told of is as it was told.
+        let told = known.call.raw_input.clone();
+        let input = told.or_else(|| (self.facts.input)(&known.call));
         emit(self.key, EventBody::ToolUse { id, tool, input, title }, out);
     }
 

@@ -352,6 +352,33 @@ fn whoever_is_asked_sees_what_was_told_of_the_call_before() {
 }
 
 #[test]
+fn arguments_that_say_nothing_do_not_make_two_calls_the_same() {
+    let options = json!([{ "optionId": "y", "kind": "allow_once" }]);
+    for (empty, is_announced) in [(json!({}), true), (json!({ "cwd": "/w" }), false)] {
+        let mut talk = Talk::running("any", &asking());
+        let mut inputs = Vec::new();
+        for text in ["rm a", "rm b"] {
+            let call = |content: Value| {
+                json!({ "sessionUpdate": "tool_call", "toolCallId": text, "kind": "execute",
+                        "status": "pending", "title": "Shell", "rawInput": empty,
+                        "content": content })
+            };
+            if is_announced {
+                assert!(events(&talk.tell(call(json!([])))).is_empty());
+            }
+            let content =
+                json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
+            let actions = talk.asks(json!(text), options.clone(), call(content));
+            // What somebody is asked about has been told.
+            assert!(matches!(events(&actions)[..], [EventBody::ToolUse { .. }]), "{actions:?}");
+            inputs.push(question(&actions).input.clone().unwrap());
+        }
+        assert!(inputs[0].to_string().contains("rm a"));
+        assert_ne!(inputs[0], inputs[1]);
+    }
+}
+
+#[test]
 fn a_prompt_that_begins_like_a_command_is_none_and_a_system_prompt_goes_before_it() {
     let text = |prompt: &str, options: &Options| super::super::prompt::text(prompt, options, false);
     assert_eq!(text("/allow-all", &asking()), "\u{200b}/allow-all");
