@@ -423,6 +423,7 @@ impl Client {
                 let end = TurnEnd {
                     failure: Some(Failure::new(FailureKind::Cancelled, text)),
                     stop_reason: Some(StopReason::Cancelled),
+                    totals: session.tally.totals(),
                     ..TurnEnd::default()
                 };
                 out.push(Action::EndTurn { turn, end: Box::new(end) });
@@ -490,7 +491,7 @@ impl Client {
                     && let Some(failure) = live.failure.take()
                 {
                     // The next prompt waits until the agent has ended this one.
-                    let end = live.failed(failure);
+                    let end = live.failed(failure, &session.tally);
                     self.say_end(turn, end, out);
                 }
             }
@@ -518,11 +519,12 @@ impl Client {
         for session in std::mem::take(&mut self.sessions).into_values() {
             if let Some(mut live) = session.turn {
                 let failure = live.failure.take().unwrap_or_else(|| crashed.clone());
-                let end = live.failed(failure);
+                let end = live.failed(failure, &session.tally);
                 self.say_end(live.key, end, out);
             }
             if let Some(held) = session.held {
-                let end = TurnEnd { failure: Some(crashed.clone()), ..TurnEnd::default() };
+                let (failure, totals) = (Some(crashed.clone()), session.tally.totals());
+                let end = TurnEnd { failure, totals, ..TurnEnd::default() };
                 out.push(Action::EndTurn { turn: held.turn, end: Box::new(end) });
             }
         }
@@ -582,6 +584,7 @@ fn not_set(session: &mut Session, pending: &Pending, text: String, out: &mut Vec
     let end = TurnEnd {
         failure: Some(Failure::new(FailureKind::Denied, text)),
         stop_reason: Some(StopReason::Error),
+        totals: session.tally.totals(),
         ..TurnEnd::default()
     };
     out.push(Action::EndTurn { turn: *turn, end: Box::new(end) });

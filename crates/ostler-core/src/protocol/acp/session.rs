@@ -97,7 +97,7 @@ impl Session {
             state: State::Opening,
             system_sent: memo.is_some_and(|memo| memo.system_sent),
             settings: Settings::default(),
-            tally: Tally::of(memo.and_then(|memo| memo.totals.as_ref())),
+            tally: memo.map_or_else(Tally::default, |memo| Tally::resumed(memo.totals.as_ref())),
             doubts: Vec::new(),
             pending: None,
             warning: (facts.ignored)(open, options),

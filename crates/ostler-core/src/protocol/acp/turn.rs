@@ -263,8 +263,8 @@ impl LiveTurn {
         out: &mut Vec<Action>,
     ) -> Box<TurnEnd> {
         let told = match (self.failure.take(), result) {
-            (Some(failure), _) => return self.failed(failure),
-            (None, Err(error)) => return self.failed((self.facts.failure)(&error)),
+            (Some(failure), _) => return self.failed(failure, tally),
+            (None, Err(error)) => return self.failed((self.facts.failure)(&error), tally),
             (None, Ok(told)) => told,
         };
         let (mut usage, model) = (self.facts.spent)(&told);
@@ -284,7 +284,7 @@ impl LiveTurn {
             "max_turn_requests" => StopReason::MaxTurns,
             "refusal" => StopReason::Refusal,
             "cancelled" => StopReason::Cancelled,
-            "" => return self.failed(Failure::unreadable()),
+            "" => return self.failed(Failure::unreadable(), tally),
             other => StopReason::Other(other.to_owned()),
         };
         let is_used = usage.total_tokens.is_some_and(|total| total > 0);
@@ -304,7 +304,7 @@ impl LiveTurn {
     }
 
     /// Returns the last word on a turn that failed.
-    pub(super) fn failed(&mut self, failure: Failure) -> Box<TurnEnd> {
+    pub(super) fn failed(&mut self, failure: Failure, tally: &Tally) -> Box<TurnEnd> {
         let known = [
             (FailureKind::Cancelled, StopReason::Cancelled),
             (FailureKind::Refused, StopReason::Refusal),
@@ -312,7 +312,9 @@ impl LiveTurn {
         ];
         let reason = known.into_iter().find(|(kind, _)| *kind == failure.kind);
         let reason = reason.map_or(StopReason::Error, |(_, reason)| reason);
-        self.end(Some(failure), reason)
+        let mut end = self.end(Some(failure), reason);
+        end.totals = tally.totals();
+        end
     }
 
     fn end(&mut self, failure: Option<Failure>, reason: StopReason) -> Box<TurnEnd> {

@@ -379,6 +379,21 @@ fn arguments_that_say_nothing_do_not_make_two_calls_the_same() {
 }
 
 #[test]
+fn a_turn_that_fails_does_not_forget_what_the_session_has_used() {
+    let used = json!({ "stopReason": "end_turn", "usage": { "inputTokens": 5, "outputTokens": 1, "totalTokens": 6 } });
+    let mut talk = Talk::running("any", &asking());
+    talk.answer_ok("session/prompt", used);
+    talk.prompt(TurnKey(8), "hi", &asking());
+    talk.answer_error("session/prompt", json!({ "code": -32603, "message": "no" }));
+    talk.prompt(TurnKey(9), "hi", &asking());
+    talk.exit(&testing::exit(1, ""));
+    for turn in [8, 9] {
+        let totals = end_of_turn(&talk.actions, TurnKey(turn)).totals;
+        assert_eq!(totals.map(|totals| totals.input_tokens), Some(5), "{turn}");
+    }
+}
+
+#[test]
 fn a_prompt_that_begins_like_a_command_is_none_and_a_system_prompt_goes_before_it() {
     let text = |prompt: &str, options: &Options| super::super::prompt::text(prompt, options, false);
     assert_eq!(text("/allow-all", &asking()), "\u{200b}/allow-all");
