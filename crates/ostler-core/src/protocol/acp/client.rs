@@ -32,6 +32,8 @@ use crate::{
 const SETTING_LIMIT: Duration = Duration::from_secs(10);
 /// How long a turn that we ended ourselves may take to end.
 const STOP_LIMIT: Duration = Duration::from_millis(1500);
+/// How long the agent may still take to open a session that nobody needs.
+const OPEN_LIMIT: Duration = Duration::from_secs(30);
 
 /// Makes the state machine for an agent of which these facts are true.
 pub(crate) fn dialect(facts: &'static AcpFacts) -> Box<dyn Dialect> {
@@ -48,6 +50,7 @@ pub(crate) fn dialect(facts: &'static AcpFacts) -> Box<dyn Dialect> {
         version: None,
         n_settings: 0,
         sessions: BTreeMap::new(),
+        given_up: BTreeMap::new(),
         asked: BTreeMap::new(),
         alarms: BTreeMap::new(),
         n_alarms: 0,
@@ -72,6 +75,8 @@ pub(super) struct Client {
     version: Option<String>,
     n_settings: u32,
     pub(super) sessions: BTreeMap<u32, Session>,
+    /// The sessions that the agent opens for nobody, with their ids if they have one.
+    given_up: BTreeMap<u32, Option<String>>,
     /// What the agent waits to be told, by the name under which it was passed on.
     pub(super) asked: BTreeMap<String, Asked>,
     alarms: BTreeMap<u32, Alarm>,
@@ -95,6 +100,8 @@ enum Alarm {
     Replay(SessionKey),
     /// A setting should have been changed by now.
     Setting(SessionKey, u32),
+    /// A session that nobody needs should have been opened by now.
+    Open(SessionKey),
     /// A turn should have ended by now.
     Stop(SessionKey, TurnKey),
 }
@@ -234,6 +241,15 @@ impl Client {
     }
 
     fn opened(&mut self, key: SessionKey, result: Result<Value, RpcError>, out: &mut Vec<Action>) {
+        if let Some(id) = self.given_up.remove(&key.0) {
+            let told = result.as_ref().ok().and_then(|told| told.get("sessionId")?.as_str());
+            let id = id.or_else(|| told.map(str::to_owned)).filter(|_| result.is_ok());
+            // It may have been opened once more meanwhile.
+            if let Some(id) = id.filter(|id| self.find(id).is_none()) {
+                self.close_id(&id, out);
+            }
+            return;
+        }
         let is_known = self.sessions.get(&key.0).is_some_and(|session| session.id.is_some());
         let result = result.map_err(|error| self.not_opened(&error, is_known));
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
@@ -415,6 +431,14 @@ impl Client {
     }
 
     fn cancel(&mut self, turn: TurnKey, out: &mut Vec<Action>) {
+        let is_it = |session: &Session| {
+            let waits = session.held.as_ref().is_some_and(|held| held.turn == turn);
+            waits && session.state == State::Opening
+        };
+        let opening = self.sessions.iter().find(|(_, session)| is_it(session));
+        if let Some(number) = opening.map(|(number, _)| *number) {
+            return self.give_up(SessionKey(number), out);
+        }
         for session in self.sessions.values_mut() {
             if session.held.as_ref().is_some_and(|held| held.turn == turn) {
                 // The agent knows nothing of it yet.
@@ -430,6 +454,17 @@ impl Client {
             }
         }
         self.stop(turn, out);
+    }
+
+    /// Fails a session whose opening is not waited for any longer: the next turn
+    /// is not to wait for it either.
+    fn give_up(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        let Some(session) = self.sessions.remove(&key.0) else { return };
+        self.given_up.insert(key.0, session.wire_id);
+        let text = "the turn was cancelled before it began";
+        let failure = Failure::new(FailureKind::Cancelled, text);
+        out.push(Action::OpenFailed { session: key, failure });
+        self.arm(Alarm::Open(key), OPEN_LIMIT, out);
     }
 
     /// Makes the agent end a turn. It does not while it waits for an answer.
@@ -484,6 +519,12 @@ impl Client {
                 not_set(session, &pending, text, out);
                 self.advance(key, out);
             }
+            Alarm::Open(key) => {
+                // An agent that hangs, and that nobody else uses, is of no use.
+                if self.given_up.contains_key(&key.0) && self.sessions.is_empty() {
+                    out.push(Action::Stop);
+                }
+            }
             Alarm::Stop(key, turn) => {
                 let Some(session) = self.sessions.get_mut(&key.0) else { return };
                 let is_it = |live: &mut LiveTurn| live.key == turn && live.failure.is_some();
@@ -504,8 +545,19 @@ impl Client {
         if let Some(turn) = turn.map(|live| live.key) {
             self.stop(turn, out);
         }
-        let session = self.sessions.remove(&key.0);
-        if let Some(id) = session.and_then(|session| session.wire_id).filter(|_| self.can_close) {
+        let Some(session) = self.sessions.remove(&key.0) else { return };
+        match session.wire_id {
+            // It can be closed when it is open.
+            id if session.state == State::Opening => {
+                self.given_up.insert(key.0, id);
+            }
+            Some(id) => self.close_id(&id, out),
+            None => {}
+        }
+    }
+
+    fn close_id(&mut self, id: &str, out: &mut Vec<Action>) {
+        if self.can_close {
             self.ask_agent(Request::Close, "session/close", json!({ "sessionId": id }), out);
         }
     }

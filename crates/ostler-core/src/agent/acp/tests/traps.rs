@@ -394,6 +394,28 @@ fn a_turn_that_fails_does_not_forget_what_the_session_has_used() {
 }
 
 #[test]
+fn a_session_whose_turn_is_cancelled_before_it_is_open_is_given_up() {
+    for is_answered in [true, false] {
+        let mut talk = Talk::ready("any", json!({ "sessionCapabilities": { "close": {} } }));
+        talk.open_session(ONLY_SESSION, &Open::New, &asking());
+        talk.prompt(TURN, "hi", &asking());
+        let actions = talk.cancel(TURN);
+        let [Action::OpenFailed { failure, .. }, Action::Arm { .. }] = actions.as_slice() else {
+            panic!("{actions:?}")
+        };
+        assert_eq!(failure.kind.code(), "cancelled");
+        if is_answered {
+            let actions = talk.answer_ok("session/new", json!({ "sessionId": "late" }));
+            assert_eq!(methods(&actions), ["session/close"]);
+            assert_eq!(talk.last_request("session/close")["params"]["sessionId"], "late");
+        }
+        // One that never answers is not kept for others.
+        let is_stopped = talk.ring().iter().any(|action| matches!(action, Action::Stop));
+        assert_eq!(is_stopped, !is_answered);
+    }
+}
+
+#[test]
 fn a_prompt_that_begins_like_a_command_is_none_and_a_system_prompt_goes_before_it() {
     let text = |prompt: &str, options: &Options| super::super::prompt::text(prompt, options, false);
     assert_eq!(text("/allow-all", &asking()), "\u{200b}/allow-all");
