@@ -146,6 +146,17 @@ fn one_that_is_not_there_is_an_error_of_the_doctor_and_exit_3_of_a_run() {
 }
 
 #[test]
+fn the_doctor_does_not_show_the_arguments() {
+    let place = Place::new();
+    let program = place.program("own", "#!/bin/sh\nexit 3\n");
+    configure(&place, json!([program, "--token", "secret-word"]));
+    let doctor = place.run(&["doctor", "--live"]);
+    assert_eq!(doctor.code, Some(1), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("when it is run by hand"), "{}", doctor.stdout);
+    assert!(!doctor.stdout.contains("secret-word"), "{}", doctor.stdout);
+}
+
+#[test]
 fn a_broken_configuration_is_exit_2_for_every_command() {
     let place = Place::new();
     fs::write(place.path("bad.json5"), "{ agents: { own: { dialect: 'acp', comand: [] } } }")
