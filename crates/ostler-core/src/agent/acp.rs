@@ -103,7 +103,11 @@ impl AcpAgent {
         }
         for (name, value) in &self.env {
             check_variable("env", name)?;
-            check_words("env", [value])?;
+            // The value may be a secret: the name says which it is.
+            if value.contains('\0') {
+                let (text, why) = (name.clone(), "has a value that no program can be given");
+                return Err(CustomError::BadText { field: "env", text, why });
+            }
         }
         for name in &self.pass_env {
             check_variable("pass_env", name)?;
@@ -256,15 +260,19 @@ fn title(call: &Call) -> String {
     }
 }
 
-/// Arguments, or what is shown in their place: the same question must not look
-/// like another one.
+/// Arguments, or all that is shown in their place: the same question must not look
+/// like another one, nor another one like the same.
 fn input(call: &Call) -> Option<Value> {
     let shown = || {
         let title = call.title.as_ref()?;
-        let changes: Vec<&Value> = call.changes().collect();
-        Some(json!({ "title": title, "locations": call.locations, "changes": changes }))
+        let (changes, content): (Vec<&Value>, Vec<&Value>) =
+            call.content.iter().partition(|item| Call::is_change(item));
+        let locations = &call.locations;
+        Some(
+            json!({ "title": title, "locations": locations, "changes": changes, "content": content }),
+        )
     };
-    call.raw_input.clone().or_else(shown)
+    call.arguments().cloned().or_else(shown)
 }
 
 /// Returns a warning about a system prompt that comes too late.

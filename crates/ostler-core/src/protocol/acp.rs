@@ -91,6 +91,8 @@ pub(crate) struct Habits {
     pub(crate) tells_last_call: bool,
     /// What it asks though it can do without an answer.
     pub(crate) idle_requests: &'static [&'static str],
+    /// The notification by which it tells of a change of its mode.
+    pub(crate) mode_notice: Option<&'static str>,
 }
 
 impl Habits {
@@ -101,6 +103,7 @@ impl Habits {
         counts_anew: false,
         tells_last_call: false,
         idle_requests: &[],
+        mode_notice: None,
     };
 }
 

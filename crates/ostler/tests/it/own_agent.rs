@@ -6,7 +6,10 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Outcome, Place};
+use crate::{
+    conformance::chat::Chat,
+    support::{Outcome, Place},
+};
 
 /// The command with which the scripted agent speaks ACP.
 fn command() -> serde_json::Value {
@@ -90,17 +93,22 @@ fn a_lost_session_and_a_wrong_name_are_told_as_such() {
 #[test]
 fn a_conversation_keeps_the_agent_and_asks() {
     let place = configured();
-    let prompts = [
-        json!({ "type": "prompt", "text": "one" }),
-        json!({ "type": "prompt", "text": "two sim:history" }),
-    ];
-    let input: String = prompts.iter().map(|prompt| format!("{prompt}\n")).collect();
-    let args = ["chat", "--agent", "own", "--output", "stream-json"];
-    let outcome = place.run_with_input(&args, input.as_bytes());
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    assert!(outcome.stdout.contains("so far: 2"), "{}", outcome.stdout);
-    assert_eq!(outcome.stdout.matches(r#""type":"complete""#).count(), 2);
-    assert!(outcome.stdout.contains(r#""mode":"warm""#));
+    let args = ["chat", "--agent", "own", "--permissions", "ask", "--output", "stream-json"];
+    let mut chat = Chat::start(place.ostler(&args));
+    for (decision, happens) in [("allow", true), ("deny", false)] {
+        chat.prompt("sim:tool");
+        let asked = chat.wait_for(|event| event["type"] == "permission");
+        assert_eq!(asked["kind"], "command", "{asked}");
+        assert!(!asked["title"].as_str().unwrap().is_empty(), "{asked}");
+        chat.answer(&asked["request"], decision);
+        let events = chat.finish();
+        let text = events.last()["response_text"].as_str().unwrap();
+        assert_eq!(text.contains("pretended to run"), happens, "{text}");
+        assert_eq!(events.last()["mode"], "warm");
+    }
+    let text = chat.answer_to("sim:history");
+    assert!(text.contains("so far: 3"), "{text}");
+    chat.end();
 }
 
 #[test]
@@ -149,6 +157,17 @@ fn one_that_is_not_there_is_an_error_of_the_doctor_and_exit_3_of_a_run() {
     assert_eq!(run.code, Some(3));
     assert!(run.stderr.contains("own: program `no-such-program` was not found"), "{}", run.stderr);
     assert_eq!(place.run(&["doctor"]).code, Some(1));
+}
+
+#[test]
+fn the_doctor_does_not_show_the_arguments() {
+    let place = Place::new();
+    let program = place.program("own", "#!/bin/sh\nexit 3\n");
+    configure(&place, json!([program, "--token", "secret-word"]));
+    let doctor = place.run(&["doctor", "--live"]);
+    assert_eq!(doctor.code, Some(1), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("when it is run by hand"), "{}", doctor.stdout);
+    assert!(!doctor.stdout.contains("secret-word"), "{}", doctor.stdout);
 }
 
 #[test]

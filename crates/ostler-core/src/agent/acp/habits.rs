@@ -24,7 +24,11 @@ static COPILOT: Habits = Habits { is_notice, told_failure, counts_anew: true, ..
 
 static OPENCODE: Habits = Habits { tells_last_call: true, ..Habits::NONE };
 
-static QWEN: Habits = Habits { idle_requests: &["craft/drainMidTurnQueue"], ..Habits::NONE };
+static QWEN: Habits = Habits {
+    idle_requests: &["craft/drainMidTurnQueue"],
+    mode_notice: Some("qwen/notify/session/mode-update"),
+    ..Habits::NONE
+};
 
 /// How Copilot's notices begin. Each comes in one piece, of one line.
 const NOTICES: &[&str] = &[

@@ -91,14 +91,15 @@ impl Client {
             out.push(Action::Write(self.peer.reply(&id, cancelled())));
             return;
         };
-        live.begin(&call, false, out);
+        // What is told here only changes what was told before.
+        let (call, looks) = live.asked(&call, out);
         let (turn, permissions) = (live.key, live.permissions);
         let choices = Choices::read(params.remove("options"));
         let asked = Asked { id, turn, call: call.id.clone(), choices };
         match permissions {
             Permissions::Ask => self.ask(asked, &call, out),
             Permissions::Bypass => self.decide(&asked, &Ruling::Allow { text: None }, out),
-            Permissions::ReadOnly if (self.facts.looks)(&call) => {
+            Permissions::ReadOnly if looks => {
                 self.decide(&asked, &Ruling::Allow { text: None }, out);
             }
             Permissions::ReadOnly => {

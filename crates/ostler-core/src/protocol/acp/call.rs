@@ -63,9 +63,20 @@ impl Call {
     /// Returns whether only the tool is known so far, perhaps with the directory,
     /// and what it is to do is not.
     pub(super) fn is_preparing(&self) -> bool {
-        let input = self.raw_input.as_ref().and_then(Value::as_object);
-        let says_nothing = input.is_some_and(|input| input.keys().all(|key| key == "cwd"));
+        let says_nothing = self.raw_input.is_some() && self.arguments().is_none();
         says_nothing && self.stage == Some(Stage::Running)
+    }
+
+    /// Returns its arguments, where they say more than in which directory it is.
+    pub(crate) fn arguments(&self) -> Option<&Value> {
+        let says_something = |input: &&Value| match input {
+            Value::Object(fields) => fields.keys().any(|key| key != "cwd"),
+            Value::Array(items) => !items.is_empty(),
+            Value::String(text) => !text.is_empty(),
+            Value::Null => false,
+            Value::Bool(_) | Value::Number(_) => true,
+        };
+        self.raw_input.as_ref().filter(says_something)
     }
 
     /// Returns what is known of it together with what is told now.
@@ -76,7 +87,7 @@ impl Call {
             title: now.title.clone().or(self.title),
             kind: now.kind.clone().or(self.kind),
             tool_name: now.tool_name.clone().or(self.tool_name),
-            raw_input: now.raw_input.clone().or(self.raw_input),
+            raw_input: now.arguments().cloned().or(self.raw_input),
             locations: if is_empty(&now.locations) {
                 self.locations
             } else {
@@ -123,7 +134,12 @@ impl Call {
 
     /// Returns the changes in its content.
     pub(crate) fn changes(&self) -> impl Iterator<Item = &Value> {
-        self.content.iter().filter(|item| item.get("type").and_then(Value::as_str) == Some("diff"))
+        self.content.iter().filter(|item| Self::is_change(item))
+    }
+
+    /// Returns whether a piece of content is a change of a file.
+    pub(crate) fn is_change(item: &Value) -> bool {
+        item.get("type").and_then(Value::as_str) == Some("diff")
     }
 
     /// Returns what the tool gave back, as far as it is told. Of a change that is

@@ -10,8 +10,8 @@ use super::{
     AcpFacts, Habits, Stderr,
     asking::Asked,
     hello::{self, About, OTHER_VERSION},
-    session::{Held, Reopening, Session, State},
-    settings::{Change, What},
+    session::{Held, Pending, Reopening, Session, State},
+    settings::What,
     spent::Tally,
     turn::LiveTurn,
     update::{self, Told, Update},
@@ -32,6 +32,8 @@ use crate::{
 const SETTING_LIMIT: Duration = Duration::from_secs(10);
 /// How long a turn that we ended ourselves may take to end.
 const STOP_LIMIT: Duration = Duration::from_millis(1500);
+/// How long the agent may still take to open a session that nobody needs.
+const OPEN_LIMIT: Duration = Duration::from_secs(30);
 
 /// Makes the state machine for an agent of which these facts are true.
 pub(crate) fn dialect(facts: &'static AcpFacts) -> Box<dyn Dialect> {
@@ -48,6 +50,7 @@ pub(crate) fn dialect(facts: &'static AcpFacts) -> Box<dyn Dialect> {
         version: None,
         n_settings: 0,
         sessions: BTreeMap::new(),
+        given_up: BTreeMap::new(),
         asked: BTreeMap::new(),
         alarms: BTreeMap::new(),
         n_alarms: 0,
@@ -72,6 +75,8 @@ pub(super) struct Client {
     version: Option<String>,
     n_settings: u32,
     pub(super) sessions: BTreeMap<u32, Session>,
+    /// The sessions that the agent opens for nobody, with their ids if they have one.
+    given_up: BTreeMap<u32, Option<String>>,
     /// What the agent waits to be told, by the name under which it was passed on.
     pub(super) asked: BTreeMap<String, Asked>,
     alarms: BTreeMap<u32, Alarm>,
@@ -83,7 +88,7 @@ pub(super) struct Client {
 pub(super) enum Request {
     Initialize,
     Open(SessionKey),
-    Setting(SessionKey, u32, Change),
+    Setting(SessionKey, u32),
     Prompt(SessionKey, TurnKey),
     Close,
 }
@@ -95,6 +100,8 @@ enum Alarm {
     Replay(SessionKey),
     /// A setting should have been changed by now.
     Setting(SessionKey, u32),
+    /// A session that nobody needs should have been opened by now.
+    Open(SessionKey),
     /// A turn should have ended by now.
     Stop(SessionKey, TurnKey),
 }
@@ -131,6 +138,11 @@ impl Client {
         match self.peer.read(bytes) {
             Incoming::Notification { method, params } if method == "session/update" => {
                 self.update(params, bytes, out);
+            }
+            Incoming::Notification { method, params }
+                if self.habits.mode_notice == Some(method.as_str()) =>
+            {
+                self.mode_is(&params);
             }
             Incoming::Request { id, method, params } => self.request(id, &method, params, out),
             Incoming::Reply { call, result } => self.reply(call, result, out),
@@ -203,9 +215,7 @@ impl Client {
                 out.push(Action::Ready);
             }
             Request::Open(key) => self.opened(key, result, out),
-            Request::Setting(key, number, change) => {
-                self.set(key, number, &change, result.err(), out);
-            }
+            Request::Setting(key, number) => self.set(key, number, result, out),
             Request::Close => {}
             Request::Prompt(key, turn) => {
                 let Some(session) = self.sessions.get_mut(&key.0) else { return };
@@ -231,6 +241,15 @@ impl Client {
     }
 
     fn opened(&mut self, key: SessionKey, result: Result<Value, RpcError>, out: &mut Vec<Action>) {
+        if let Some(id) = self.given_up.remove(&key.0) {
+            let told = result.as_ref().ok().and_then(|told| told.get("sessionId")?.as_str());
+            let id = id.or_else(|| told.map(str::to_owned)).filter(|_| result.is_ok());
+            // It may have been opened once more meanwhile.
+            if let Some(id) = id.filter(|id| self.find(id).is_none()) {
+                self.close_id(&id, out);
+            }
+            return;
+        }
         let is_known = self.sessions.get(&key.0).is_some_and(|session| session.id.is_some());
         let result = result.map_err(|error| self.not_opened(&error, is_known));
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
@@ -279,27 +298,31 @@ impl Client {
         &mut self,
         key: SessionKey,
         number: u32,
-        change: &Change,
-        refused: Option<RpcError>,
+        result: Result<Value, RpcError>,
         out: &mut Vec<Action>,
     ) {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        session.settle(change, refused.is_none());
-        if let (Some(error), Some(held)) = (&refused, &session.held) {
-            // The prompt is sent all the same, as things are.
-            let what = match change.what {
-                What::Mode => "mode",
-                What::Model => "model",
-                What::Thinking => "thinking level",
-            };
-            let why = (self.facts.failure)(error).message;
-            let text = format!("the {what} {} was not taken: {why}", change.value);
-            emit_warning(held.turn, text, out);
+        let Some(pending) = session.answered(number) else { return };
+        match result {
+            Ok(told) => {
+                session.settings.done(&pending.change);
+                session.settings.options_are(&told);
+                if let Some(text) = session.settings.contradicts(&pending.change) {
+                    not_set(session, &pending, text, out);
+                }
+            }
+            Err(error) => {
+                let what = match pending.change.what {
+                    What::Mode => "mode",
+                    What::Model => "model",
+                    What::Thinking => "thinking level",
+                };
+                let why = (self.facts.failure)(&error).message;
+                let text = format!("the {what} {} was not taken: {why}", pending.change.value);
+                not_set(session, &pending, text, out);
+            }
         }
-        if session.state == State::Setting(number) {
-            session.state = State::Open;
-            self.advance(key, out);
-        }
+        self.advance(key, out);
     }
 
     /// Sends the prompt that waits, as soon as that is possible.
@@ -321,7 +344,8 @@ impl Client {
             let number = self.n_settings;
             session.state = State::Setting(number);
             let (method, params) = change.request(&wire_id);
-            self.ask_agent(Request::Setting(key, number, change), method, params, out);
+            session.pending = session.held.as_ref().map(|held| Pending { change, turn: held.turn });
+            self.ask_agent(Request::Setting(key, number), method, params, out);
             self.arm(Alarm::Setting(key, number), SETTING_LIMIT, out);
             return;
         }
@@ -354,6 +378,11 @@ impl Client {
         if let Update::Mode(mode) = &update {
             session.settings.mode_is(mode.clone());
         }
+        if let Update::Options(told) = &update
+            && self.facts.has_settings
+        {
+            session.settings.options_are(told);
+        }
         match (&mut session.turn, &update) {
             // What comes outside of a turn is history, or of a turn that was given up.
             (None, Update::Commands) if session.state == State::Replaying => {
@@ -369,6 +398,17 @@ impl Client {
                     emit_unknown(live.key, Stream::Stdout, bytes, out);
                 }
             }
+        }
+    }
+
+    /// Takes a notice of its own kind that the agent has changed its mode.
+    fn mode_is(&mut self, params: &Map<String, Value>) {
+        let text = |name: &str| params.get(name).and_then(Value::as_str);
+        let key = text("sessionId").and_then(|id| self.find(id));
+        if let (Some(key), Some(mode)) = (key, text("currentModeId"))
+            && let Some(session) = self.sessions.get_mut(&key.0)
+        {
+            session.settings.mode_is(mode.to_owned());
         }
     }
 
@@ -391,6 +431,14 @@ impl Client {
     }
 
     fn cancel(&mut self, turn: TurnKey, out: &mut Vec<Action>) {
+        let is_it = |session: &Session| {
+            let waits = session.held.as_ref().is_some_and(|held| held.turn == turn);
+            waits && session.state == State::Opening
+        };
+        let opening = self.sessions.iter().find(|(_, session)| is_it(session));
+        if let Some(number) = opening.map(|(number, _)| *number) {
+            return self.give_up(SessionKey(number), out);
+        }
         for session in self.sessions.values_mut() {
             if session.held.as_ref().is_some_and(|held| held.turn == turn) {
                 // The agent knows nothing of it yet.
@@ -399,12 +447,24 @@ impl Client {
                 let end = TurnEnd {
                     failure: Some(Failure::new(FailureKind::Cancelled, text)),
                     stop_reason: Some(StopReason::Cancelled),
+                    totals: session.tally.totals(),
                     ..TurnEnd::default()
                 };
                 out.push(Action::EndTurn { turn, end: Box::new(end) });
             }
         }
         self.stop(turn, out);
+    }
+
+    /// Fails a session whose opening is not waited for any longer: the next turn
+    /// is not to wait for it either.
+    fn give_up(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        let Some(session) = self.sessions.remove(&key.0) else { return };
+        self.given_up.insert(key.0, session.wire_id);
+        let text = "the turn was cancelled before it began";
+        let failure = Failure::new(FailureKind::Cancelled, text);
+        out.push(Action::OpenFailed { session: key, failure });
+        self.arm(Alarm::Open(key), OPEN_LIMIT, out);
     }
 
     /// Makes the agent end a turn. It does not while it waits for an answer.
@@ -447,15 +507,22 @@ impl Client {
             }
             Alarm::Setting(key, number) => {
                 let Some(session) = self.sessions.get_mut(&key.0) else { return };
-                if session.state == State::Setting(number) {
-                    session.state = State::Open;
-                    if let Some(held) = &mut session.held {
-                        // Whatever was to be set, it is not asked for once more.
-                        held.settled.extend([What::Mode, What::Model, What::Thinking]);
-                        let text = "the agent did not answer when its settings were to be changed";
-                        emit_warning(held.turn, text, out);
-                    }
-                    self.advance(key, out);
+                let Some(pending) = session.answered(number) else { return };
+                // It may still come to be set.
+                session.settings.forget(pending.change.what);
+                if let Some(held) = session.held.as_mut().filter(|held| held.turn == pending.turn) {
+                    // Whatever was to be set, it is not asked for once more.
+                    held.settled.extend([What::Mode, What::Model, What::Thinking]);
+                }
+                let text =
+                    format!("the agent did not answer when {} was to be set", pending.change.value);
+                not_set(session, &pending, text, out);
+                self.advance(key, out);
+            }
+            Alarm::Open(key) => {
+                // An agent that hangs, and that nobody else uses, is of no use.
+                if self.given_up.contains_key(&key.0) && self.sessions.is_empty() {
+                    out.push(Action::Stop);
                 }
             }
             Alarm::Stop(key, turn) => {
@@ -465,7 +532,7 @@ impl Client {
                     && let Some(failure) = live.failure.take()
                 {
                     // The next prompt waits until the agent has ended this one.
-                    let end = live.failed(failure);
+                    let end = live.failed(failure, &session.tally);
                     self.say_end(turn, end, out);
                 }
             }
@@ -478,8 +545,19 @@ impl Client {
         if let Some(turn) = turn.map(|live| live.key) {
             self.stop(turn, out);
         }
-        let session = self.sessions.remove(&key.0);
-        if let Some(id) = session.and_then(|session| session.wire_id).filter(|_| self.can_close) {
+        let Some(session) = self.sessions.remove(&key.0) else { return };
+        match session.wire_id {
+            // It can be closed when it is open.
+            id if session.state == State::Opening => {
+                self.given_up.insert(key.0, id);
+            }
+            Some(id) => self.close_id(&id, out),
+            None => {}
+        }
+    }
+
+    fn close_id(&mut self, id: &str, out: &mut Vec<Action>) {
+        if self.can_close {
             self.ask_agent(Request::Close, "session/close", json!({ "sessionId": id }), out);
         }
     }
@@ -493,11 +571,12 @@ impl Client {
         for session in std::mem::take(&mut self.sessions).into_values() {
             if let Some(mut live) = session.turn {
                 let failure = live.failure.take().unwrap_or_else(|| crashed.clone());
-                let end = live.failed(failure);
+                let end = live.failed(failure, &session.tally);
                 self.say_end(live.key, end, out);
             }
             if let Some(held) = session.held {
-                let end = TurnEnd { failure: Some(crashed.clone()), ..TurnEnd::default() };
+                let (failure, totals) = (Some(crashed.clone()), session.tally.totals());
+                let end = TurnEnd { failure, totals, ..TurnEnd::default() };
                 out.push(Action::EndTurn { turn: held.turn, end: Box::new(end) });
             }
         }
@@ -537,4 +616,28 @@ impl Client {
         let mut running = self.sessions.values().filter_map(|session| session.turn.as_ref());
         running.next().filter(|_| running.next().is_none()).map(|live| live.key)
     }
+}
+
+/// Says of the prompt that waits that something was not set for it. Where that
+/// would let the agent do what it may not, the turn ends; else the prompt is
+/// sent all the same, as things are.
+fn not_set(session: &mut Session, pending: &Pending, text: String, out: &mut Vec<Action>) {
+    let Pending { change, turn } = pending;
+    let Some(held) = session.held.take_if(|held| held.turn == *turn) else { return };
+    if !change.guards(held.permissions()) {
+        emit_warning(*turn, text, out);
+        session.held = Some(held);
+        return;
+    }
+    let text = format!(
+        "{text}. Without it the agent might do what it may not: change its own settings, \
+         or use `--permissions bypass`"
+    );
+    let end = TurnEnd {
+        failure: Some(Failure::new(FailureKind::Denied, text)),
+        stop_reason: Some(StopReason::Error),
+        totals: session.tally.totals(),
+        ..TurnEnd::default()
+    };
+    out.push(Action::EndTurn { turn: *turn, end: Box::new(end) });
 }

@@ -29,8 +29,10 @@ pub(super) struct Session {
     pub(super) settings: Settings,
     /// What was used so far.
     pub(super) tally: Tally,
-    /// Whether it was said that there is no mode for what is wanted.
-    is_mode_told: bool,
+    /// What was said about modes that there are not.
+    doubts: Vec<&'static str>,
+    /// What the agent is being told to change.
+    pub(super) pending: Option<Pending>,
     /// What to say in the first turn.
     pub(super) warning: Option<&'static str>,
     /// A prompt that waits.
@@ -51,6 +53,13 @@ pub(super) enum State {
     Setting(u32),
     /// It takes prompts.
     Open,
+}
+
+/// A change that the agent has not answered.
+pub(super) struct Pending {
+    pub(super) change: Change,
+    /// The turn for which it is made.
+    pub(super) turn: TurnKey,
 }
 
 /// A prompt that waits.
@@ -88,8 +97,9 @@ impl Session {
             state: State::Opening,
             system_sent: memo.is_some_and(|memo| memo.system_sent),
             settings: Settings::default(),
-            tally: Tally::of(memo.and_then(|memo| memo.totals.as_ref())),
-            is_mode_told: false,
+            tally: memo.map_or_else(Tally::default, |memo| Tally::resumed(memo.totals.as_ref())),
+            doubts: Vec::new(),
+            pending: None,
             warning: (facts.ignored)(open, options),
             held: None,
             turn: None,
@@ -143,12 +153,6 @@ impl Session {
                 Wish::Cannot(_) if *what == What::Thinking && !thinks_less(&held.options) => {
                     Wish::Holds
                 }
-                // Once is enough: it is true of the whole session.
-                Wish::Cannot(_)
-                    if *what == What::Mode && std::mem::replace(&mut self.is_mode_told, true) =>
-                {
-                    Wish::Holds
-                }
                 wish @ (Wish::Set(_) | Wish::Holds | Wish::Cannot(_)) => wish,
             };
             match wish {
@@ -158,6 +162,12 @@ impl Session {
             }
             held.settled.push(*what);
         }
+        let doubt = self.settings.doubt(held.options.permissions);
+        // Once is enough: it is true of the whole session.
+        if let Some(text) = doubt.filter(|text| facts.has_settings && !self.doubts.contains(text)) {
+            self.doubts.push(text);
+            complaints.push(text.to_owned());
+        }
         None
     }
 
@@ -166,14 +176,19 @@ impl Session {
         if facts.has_settings { self.settings.model() } else { self.settings.chosen_model() }
     }
 
-    /// Notes what came of a change.
-    pub(super) fn settle(&mut self, change: &Change, is_done: bool) {
-        if is_done {
-            self.settings.done(change);
+    /// Returns the change of this number, which is settled now for the prompt
+    /// that waits for it; `None` when the answer comes too late to count.
+    pub(super) fn answered(&mut self, number: u32) -> Option<Pending> {
+        if self.state != State::Setting(number) {
+            return None;
         }
-        if let Some(held) = &mut self.held {
-            held.settled.push(change.what);
+        self.state = State::Open;
+        let pending = self.pending.take()?;
+        // Another prompt may wait by now, with other wishes.
+        if let Some(held) = self.held.as_mut().filter(|held| held.turn == pending.turn) {
+            held.settled.push(pending.change.what);
         }
+        Some(pending)
     }
 }
 

@@ -29,6 +29,13 @@ pub(super) struct Change {
 }
 
 impl Change {
+    /// Returns whether it is to keep a turn of these permissions from doing
+    /// what it may not, so that there is no turn without it.
+    pub(super) fn guards(&self, permissions: Permissions) -> bool {
+        let is_guard = ends_with(&self.value, LOOKING) || ends_with(&self.value, ASKING);
+        self.what == What::Mode && permissions != Permissions::Bypass && is_guard
+    }
+
     /// Returns method and parameters of the request.
     pub(super) fn request(&self, session: &str) -> (&'static str, Value) {
         let value = &self.value;
@@ -83,6 +90,18 @@ impl Selector {
         Self { way, current: current.and_then(text), offers: offers.filter_map(offer).collect() }
     }
 
+    /// Reads the option of this category.
+    fn read_option(told: &Value, category: &str) -> Option<Self> {
+        let options = told.get("configOptions").and_then(Value::as_array);
+        let is_it = |one: &&Value| {
+            let has = |field: &str| one.get(field).and_then(Value::as_str);
+            has("type") == Some("select") && has("category") == Some(category)
+        };
+        let one = options.into_iter().flatten().find(is_it)?;
+        let way = Way::Option(one.get("id")?.as_str()?.to_owned());
+        Some(Self::read(way, one.get("currentValue"), one.get("options"), "value"))
+    }
+
     /// Finds the value that somebody means, by itself or by its name for people.
     fn find(&self, wanted: &str) -> Option<&str> {
         let is_value = |offer: &&Offer| offer.value == wanted;
@@ -106,8 +125,11 @@ impl Selector {
 
 /// Returns whether the name is one of these, or an address that ends with one.
 fn ends_with(value: &str, ends: &[&str]) -> bool {
-    let end = value.rsplit(['#', '/', ':']).next().unwrap_or(value);
-    ends.iter().any(|known| end.eq_ignore_ascii_case(known))
+    ends.iter().any(|known| end_of(value).eq_ignore_ascii_case(known))
+}
+
+fn end_of(value: &str) -> &str {
+    value.rsplit(['#', '/', ':']).next().unwrap_or(value)
 }
 
 /// What an agent lets us set in a session.
@@ -134,16 +156,7 @@ pub(super) enum Wish {
 impl Settings {
     /// Reads what the agent says about a session that it has opened.
     pub(super) fn read(told: &Value) -> Self {
-        let option = |category: &str| {
-            let options = told.get("configOptions").and_then(Value::as_array);
-            let is_it = |one: &&Value| {
-                let has = |field: &str| one.get(field).and_then(Value::as_str);
-                has("type") == Some("select") && has("category") == Some(category)
-            };
-            let one = options.into_iter().flatten().find(is_it)?;
-            let way = Way::Option(one.get("id")?.as_str()?.to_owned());
-            Some(Selector::read(way, one.get("currentValue"), one.get("options"), "value"))
-        };
+        let option = |category| Selector::read_option(told, category);
         let modes = told.get("modes").filter(|modes| modes.is_object()).map(|modes| {
             let (current, offers) = (modes.get("currentModeId"), modes.get("availableModes"));
             Selector::read(Way::Mode, current, offers, "id")
@@ -185,27 +198,33 @@ impl Settings {
     }
 
     fn wish_mode(&self, permissions: Permissions) -> Wish {
-        let Some(mode) = &self.mode else {
-            return match permissions {
-                Permissions::ReadOnly => Wish::Cannot(NO_READING.to_owned()),
-                Permissions::Ask | Permissions::Bypass => Wish::Holds,
-            };
-        };
+        let Some(mode) = &self.mode else { return Wish::Holds };
         let first = self.first_mode.as_deref().filter(|first| !ends_with(first, LOOKING));
         let any = || {
             let mut others = mode.offers.iter().filter(|offer| !ends_with(&offer.value, LOOKING));
             others.next().map(|offer| offer.value.as_str())
         };
         let wanted = match permissions {
-            Permissions::ReadOnly => mode.find_end(LOOKING),
+            // What it asks for can be denied.
+            Permissions::ReadOnly => mode.find_end(LOOKING).or_else(|| mode.find_end(ASKING)),
             Permissions::Ask => mode.find_end(ASKING).or(first).or_else(any),
             // Whatever it asks is allowed, so that any mode will do which does not only look.
             Permissions::Bypass => first.or_else(|| mode.find_end(ASKING)).or_else(any),
         };
-        match wanted {
-            Some(value) => mode.set(What::Mode, value),
-            None if permissions == Permissions::ReadOnly => Wish::Cannot(NO_READING.to_owned()),
-            None => Wish::Holds,
+        wanted.map_or(Wish::Holds, |value| mode.set(What::Mode, value))
+    }
+
+    /// Returns what cannot be relied on in the mode that is set.
+    pub(super) fn doubt(&self, permissions: Permissions) -> Option<&'static str> {
+        let mode = self.mode.as_ref().and_then(|mode| mode.current.as_deref());
+        let is_in = |ends| mode.is_some_and(|mode| ends_with(mode, ends));
+        match permissions {
+            Permissions::ReadOnly if is_in(LOOKING) => None,
+            Permissions::ReadOnly if is_in(ASKING) => Some(ONLY_ASKING),
+            Permissions::ReadOnly => Some(NO_READING),
+            Permissions::Ask if is_in(ASKING) => None,
+            Permissions::Ask => Some(NO_ASKING),
+            Permissions::Bypass => None,
         }
     }
 
@@ -255,16 +274,50 @@ impl Settings {
 
     /// Notes that something has been set.
     pub(super) fn done(&mut self, change: &Change) {
-        let selector = match change.what {
-            What::Mode => &mut self.mode,
-            What::Model => &mut self.model,
-            What::Thinking => &mut self.thinking,
-        };
+        let selector = self.selector(change.what);
         match selector {
             Some(selector) => selector.current = Some(change.value.clone()),
             None => {
                 let (way, current) = (change.way.clone(), Some(change.value.clone()));
                 *selector = Some(Selector { way, current, offers: Vec::new() });
+            }
+        }
+    }
+
+    /// Returns what to say of an agent that is in another mode than it was put into.
+    pub(super) fn contradicts(&self, change: &Change) -> Option<String> {
+        let mode = self.mode.as_ref().filter(|_| change.what == What::Mode)?;
+        let current = mode.current.as_deref()?;
+        let is_other = !ends_with(current, &[end_of(&change.value)]);
+        is_other
+            .then(|| format!("the agent stays in the mode {current} instead of {}", change.value))
+    }
+
+    /// Notes that it is not known any more what is set.
+    pub(super) fn forget(&mut self, what: What) {
+        if let Some(selector) = self.selector(what) {
+            selector.current = None;
+        }
+    }
+
+    fn selector(&mut self, what: What) -> &mut Option<Selector> {
+        match what {
+            What::Mode => &mut self.mode,
+            What::Model => &mut self.model,
+            What::Thinking => &mut self.thinking,
+        }
+    }
+
+    /// Takes what the agent says about its options.
+    pub(super) fn options_are(&mut self, told: &Value) {
+        for (category, what) in
+            [("mode", What::Mode), ("model", What::Model), ("thought_level", What::Thinking)]
+        {
+            let Some(now) = Selector::read_option(told, category) else { continue };
+            match self.selector(what) {
+                // What is set by a request of its own stays so.
+                Some(known) if !matches!(known.way, Way::Option(_)) => known.current = now.current,
+                selector => *selector = Some(now),
             }
         }
     }
@@ -301,6 +354,10 @@ impl Selector {
 
 const NO_READING: &str = "the agent has no read-only mode: what it asks for is denied, \
                           but what it does without asking cannot be prevented";
+const ONLY_ASKING: &str = "the agent has no read-only mode: it is in one that asks, and what it \
+                           asks for is denied, but what it does without asking cannot be prevented";
+const NO_ASKING: &str = "the agent has no mode that is known to ask: \
+                         what it does without asking cannot be asked about";
 
 #[cfg(test)]
 mod tests {
@@ -343,10 +400,22 @@ mod tests {
     #[test]
     fn an_agent_without_such_a_mode_is_said_to_have_none() {
         for settings in [modes("auto", &["auto"]), Settings::read(&json!({}))] {
-            let said = mode_for(&settings, Permissions::ReadOnly).unwrap();
-            assert!(said.contains("no read-only mode"), "{said}");
+            assert_eq!(mode_for(&settings, Permissions::ReadOnly), None);
+            assert_eq!(settings.doubt(Permissions::ReadOnly), Some(NO_READING));
             assert_eq!(mode_for(&settings, Permissions::Ask), None);
+            assert_eq!(settings.doubt(Permissions::Ask), Some(NO_ASKING));
+            assert_eq!(settings.doubt(Permissions::Bypass), None);
         }
+    }
+
+    #[test]
+    fn reading_falls_back_on_a_mode_that_asks() {
+        let settings = modes("auto", &["auto", "default"]);
+        assert_eq!(mode_for(&settings, Permissions::ReadOnly).as_deref(), Some("default"));
+        let settings = modes("default", &["auto", "default"]);
+        assert_eq!(mode_for(&settings, Permissions::ReadOnly), None);
+        assert_eq!(settings.doubt(Permissions::ReadOnly), Some(ONLY_ASKING));
+        assert_eq!(settings.doubt(Permissions::Ask), None);
     }
 
     #[test]
@@ -365,6 +434,26 @@ mod tests {
         let Wish::Cannot(why) = settings.wish_model("y") else { panic!() };
         assert!(why.contains("X One, X Two"), "{why}");
         assert_eq!(settings.model().as_deref(), Some("X One"));
+    }
+
+    #[test]
+    fn what_the_agent_says_of_its_options_holds_from_then_on() {
+        let option = |category: &str, current: &str| {
+            let offers = json!([{ "value": "a", "name": "A" }, { "value": "plan", "name": "P" }]);
+            json!({ "id": category, "type": "select", "category": category,
+                    "currentValue": current, "options": offers })
+        };
+        let first = json!([option("mode", "plan"), option("model", "a")]);
+        let mut settings = Settings::read(&json!({ "configOptions": first }));
+        let now = json!({ "configOptions": [option("mode", "a"), option("thought_level", "a")] });
+        settings.options_are(&now);
+        assert_eq!(mode_for(&settings, Permissions::ReadOnly).as_deref(), Some("plan"));
+        assert_eq!(settings.model().as_deref(), Some("A"));
+        assert!(settings.thinking.is_some());
+        let mut settings = modes("plan", &["plan", "a"]);
+        settings.options_are(&now);
+        let Wish::Set(change) = settings.wish_mode(Permissions::ReadOnly) else { panic!() };
+        assert_eq!(change.request("s").0, "session/set_mode");
     }
 
     #[test]

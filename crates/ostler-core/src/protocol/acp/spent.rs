@@ -66,17 +66,21 @@ impl Counts {
 pub(super) struct Tally {
     counts: Option<Counts>,
     cost: Option<f64>,
+    /// Whether something was used before that is not known.
+    is_start_unknown: bool,
 }
 
 impl Tally {
-    /// Goes on where a former process has stopped.
-    pub(super) fn of(totals: Option<&Totals>) -> Self {
+    /// Goes on where a former process has stopped. Where that is not known, the
+    /// first figures that are told say where to begin, and no more.
+    pub(super) fn resumed(totals: Option<&Totals>) -> Self {
         let counts = totals.map(|totals| Counts {
             input: totals.input_tokens,
             output: totals.output_tokens,
             cached: totals.cached_tokens,
         });
-        Self { counts, cost: totals.map(|totals| totals.cost_usd) }
+        let cost = totals.map(|totals| totals.cost_usd);
+        Self { counts, cost, is_start_unknown: totals.is_none() }
     }
 
     /// Returns what was used in all, where the agent counts that way.
@@ -119,15 +123,17 @@ impl Spending {
         let told = result.get("usage").and_then(Counts::read);
         let mut usage = match (told, self.calls) {
             (Some(now), _) => {
-                let before = tally.counts.replace(now).unwrap_or_default();
-                now.since(before).usage()
+                let start = (!tally.is_start_unknown).then(Counts::default);
+                let before = tally.counts.replace(now).or(start);
+                before.map_or_else(Usage::default, |before| now.since(before).usage())
             }
             (None, Some(calls)) => calls.usage(),
             (None, None) => Usage::default(),
         };
         if let Some(cost) = self.cost {
-            let before = tally.cost.replace(cost).unwrap_or(0.0);
-            usage.cost_usd = Some(if cost >= before { cost - before } else { cost });
+            let start = (!tally.is_start_unknown).then_some(0.0);
+            let before = tally.cost.replace(cost).or(start);
+            usage.cost_usd = before.map(|before| if cost >= before { cost - before } else { cost });
         }
         usage
     }
@@ -157,6 +163,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_session_used_before_that_is_not_known_is_not_told_for_a_turn() {
+        let mut tally = Tally::resumed(None);
+        assert_eq!(tally.totals(), None);
+        let settle = |input: u64, cost: f64, tally: &mut Tally| {
+            let mut spending = Spending::default();
+            spending.cost_is(cost);
+            spending.settle(&told(input, 28, 900), tally)
+        };
+        assert_eq!(settle(1100, 2.0, &mut tally), Usage::default());
+        assert_eq!(tally.totals().unwrap().input_tokens, 1100);
+        let usage = settle(1500, 2.5, &mut tally);
+        assert_eq!(usage, Usage { cost_usd: Some(0.5), ..Usage::of_tokens(400, 0, 0) });
+    }
+
+    #[test]
     fn a_cache_that_is_counted_apart_belongs_to_the_prompt() {
         let usage = json!({ "inputTokens": 100, "outputTokens": 20, "thoughtTokens": 5,
                             "cachedReadTokens": 900, "cachedWriteTokens": 10, "totalTokens": 1035 });
@@ -171,7 +192,7 @@ mod tests {
         spending.add_call(call);
         spending.add_call(call);
         spending.cost_is(0.75);
-        let mut tally = Tally { counts: None, cost: Some(0.5) };
+        let mut tally = Tally { cost: Some(0.5), ..Tally::default() };
         let usage = spending.settle(&json!({}), &mut tally);
         assert_eq!(usage, Usage { cost_usd: Some(0.25), ..Usage::of_tokens(20, 4, 2) });
         // What it has cost so far is counted by the agent, the tokens are not.

@@ -1,6 +1,6 @@
 //! One turn while it runs: what the agent tells of it, and how it ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde_json::Value;
 
@@ -56,9 +56,14 @@ pub(super) struct LiveTurn {
 
 /// What is known of a call.
 struct Known {
+    /// The name under which it was told of.
     tool: String,
-    /// What was told of it while it was only being prepared.
-    preview: Option<Call>,
+    /// All that is known of it so far.
+    call: Call,
+    /// Whether it was told of. It is not while it is only being prepared.
+    is_told: bool,
+    /// Whether it only looks, whatever was said of its kind.
+    only_looks: bool,
     /// Whether the agent has told of it other than by asking.
     is_announced: bool,
     is_over: bool,
@@ -111,7 +116,7 @@ impl LiveTurn {
             }
             Update::Plan(entries) => self.plan(entries, out),
             Update::Cost(cost) => self.spending.cost_is(cost),
-            Update::Commands | Update::Mode(_) | Update::Quiet => {}
+            Update::Commands | Update::Mode(_) | Update::Options(_) | Update::Quiet => {}
             Update::Unknown => return false,
         }
         true
@@ -147,33 +152,55 @@ impl LiveTurn {
         emit(self.key, EventBody::Thinking { text, block }, out);
     }
 
+    /// Takes a call that the agent asks for. Returns all that is known of it, and
+    /// whether it only looks.
+    pub(super) fn asked(&mut self, call: &Call, out: &mut Vec<Action>) -> (Call, bool) {
+        self.begin(call, false, out);
+        match self.calls.get(&call.id) {
+            Some(known) => {
+                (known.call.clone(), known.only_looks && (self.facts.looks)(&known.call))
+            }
+            None => (call.clone(), false),
+        }
+    }
+
     /// Tells of a call, the first time that it is heard of.
-    pub(super) fn begin(&mut self, call: &Call, is_announced: bool, out: &mut Vec<Action>) {
+    fn begin(&mut self, call: &Call, is_announced: bool, out: &mut Vec<Action>) {
         self.is_answered = true;
         self.is_block_over = true;
         self.is_thought_over = true;
-        let call = match self.calls.get_mut(&call.id) {
-            None if call.is_preparing() => {
-                let (tool, preview) = ((self.facts.tool)(call), Some(call.clone()));
-                let known = Known { tool, preview, is_announced, is_over: false };
-                self.calls.insert(call.id.clone(), known);
-                return;
+        let only_looks = call.kind.is_none() || (self.facts.looks)(call);
+        let known = match self.calls.entry(call.id.clone()) {
+            Entry::Vacant(place) => {
+                let (tool, is_told) = ((self.facts.tool)(call), false);
+                let call = call.clone();
+                let is_preparing = call.is_preparing();
+                let known = Known { tool, call, is_told, only_looks, is_announced, is_over: false };
+                let known = place.insert(known);
+                // What somebody is asked about must have been told.
+                if is_preparing && is_announced {
+                    return;
+                }
+                known
             }
-            None => call.clone(),
-            Some(known) => {
+            Entry::Occupied(place) => {
+                let known = place.into_mut();
                 known.is_announced |= is_announced;
-                let Some(preview) = known.preview.take() else { return };
-                preview.with(call)
+                known.only_looks &= only_looks;
+                known.call = std::mem::take(&mut known.call).with(call);
+                known
             }
         };
-        let tool = (self.facts.tool)(&call);
-        let title = one_line(&(self.facts.title)(&call));
-        let input = (self.facts.input)(&call);
-        let announced = self.calls.get(&call.id).is_some_and(|known| known.is_announced);
-        let is_announced = is_announced || announced;
-        let known = Known { tool: tool.clone(), preview: None, is_announced, is_over: false };
-        self.calls.insert(call.id.clone(), known);
-        emit(self.key, EventBody::ToolUse { id: call.id.clone(), tool, input, title }, out);
+        if std::mem::replace(&mut known.is_told, true) {
+            return;
+        }
+        known.tool = (self.facts.tool)(&known.call);
+        let (id, tool) = (call.id.clone(), known.tool.clone());
+        let title = one_line(&(self.facts.title)(&known.call));
+        // What is asked about must be known apart; what is told of is as it was told.
+        let told = known.call.raw_input.clone();
+        let input = told.or_else(|| (self.facts.input)(&known.call));
+        emit(self.key, EventBody::ToolUse { id, tool, input, title }, out);
     }
 
     /// Tells what came of a call, once.
@@ -236,8 +263,8 @@ impl LiveTurn {
         out: &mut Vec<Action>,
     ) -> Box<TurnEnd> {
         let told = match (self.failure.take(), result) {
-            (Some(failure), _) => return self.failed(failure),
-            (None, Err(error)) => return self.failed((self.facts.failure)(&error)),
+            (Some(failure), _) => return self.failed(failure, tally),
+            (None, Err(error)) => return self.failed((self.facts.failure)(&error), tally),
             (None, Ok(told)) => told,
         };
         let (mut usage, model) = (self.facts.spent)(&told);
@@ -257,7 +284,7 @@ impl LiveTurn {
             "max_turn_requests" => StopReason::MaxTurns,
             "refusal" => StopReason::Refusal,
             "cancelled" => StopReason::Cancelled,
-            "" => return self.failed(Failure::unreadable()),
+            "" => return self.failed(Failure::unreadable(), tally),
             other => StopReason::Other(other.to_owned()),
         };
         let is_used = usage.total_tokens.is_some_and(|total| total > 0);
@@ -277,7 +304,7 @@ impl LiveTurn {
     }
 
     /// Returns the last word on a turn that failed.
-    pub(super) fn failed(&mut self, failure: Failure) -> Box<TurnEnd> {
+    pub(super) fn failed(&mut self, failure: Failure, tally: &Tally) -> Box<TurnEnd> {
         let known = [
             (FailureKind::Cancelled, StopReason::Cancelled),
             (FailureKind::Refused, StopReason::Refusal),
@@ -285,7 +312,9 @@ impl LiveTurn {
         ];
         let reason = known.into_iter().find(|(kind, _)| *kind == failure.kind);
         let reason = reason.map_or(StopReason::Error, |(_, reason)| reason);
-        self.end(Some(failure), reason)
+        let mut end = self.end(Some(failure), reason);
+        end.totals = tally.totals();
+        end
     }
 
     fn end(&mut self, failure: Option<Failure>, reason: StopReason) -> Box<TurnEnd> {

@@ -20,6 +20,8 @@ pub(super) enum Update {
     Commands,
     /// The agent has changed its mode.
     Mode(String),
+    /// What can be set, and what is.
+    Options(Value),
     /// What the session has cost so far, in US dollars.
     Cost(f64),
     /// Something that says nothing about the turn.
@@ -28,8 +30,8 @@ pub(super) enum Update {
     Unknown,
 }
 
-/// What says nothing about the turn: our own words, and settings for people.
-const QUIET: &[&str] = &["user_message_chunk", "config_option_update", "session_info_update"];
+/// What says nothing about the turn: our own words, and names for people.
+const QUIET: &[&str] = &["user_message_chunk", "session_info_update"];
 
 /// A notification, and what comes with it.
 #[derive(Debug)]
@@ -63,6 +65,7 @@ pub(super) fn read(mut params: Map<String, Value>) -> Option<Told> {
         "current_mode_update" => {
             remove_text(&mut fields, "currentModeId").map_or(Update::Quiet, Update::Mode)
         }
+        "config_option_update" => Update::Options(Value::Object(fields)),
         "usage_update" => cost(&fields).map_or(Update::Quiet, Update::Cost),
         kind if QUIET.contains(&kind) => Update::Quiet,
         _ => Update::Unknown,

@@ -21,11 +21,9 @@ pub(crate) async fn check(agent: &CliAgent, stage: &Stage, limit: Duration) -> F
             Finding::ok(Area::Live, format!("speaks ACP: {name}{version}{goes_on}"))
         }
         Err(error) => {
-            let words = std::iter::once(&*spec.program);
-            let args = spec.custom.iter().flat_map(|own| own.args.iter().map(String::as_str));
-            let command: Vec<&str> = words.chain(args).collect();
-            Finding::new(Level::Error, Area::Live, error.to_string())
-                .fix(format!("see what `{}` does when it is run by hand", command.join(" ")))
+            // There may be secrets in the arguments.
+            let text = format!("see what `{}` does when it is run by hand", spec.program);
+            Finding::new(Level::Error, Area::Live, error.to_string()).fix(text)
         }
     };
     finding.about(&spec.name)

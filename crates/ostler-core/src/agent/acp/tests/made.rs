@@ -39,6 +39,13 @@ fn what_no_program_can_be_given_is_refused() {
 }
 
 #[test]
+fn a_value_that_is_refused_is_not_shown() {
+    let env = vec![("TOKEN".to_owned(), "secret\0".to_owned())];
+    let error = AcpAgent { env, ..named("x") }.spec().unwrap_err().to_string();
+    assert!(error.contains("TOKEN") && !error.contains("secret"), "{error}");
+}
+
+#[test]
 fn the_command_line_is_the_operators_own_and_what_is_ignored_is_said() {
     let mut agent = named("own");
     agent.env = vec![("MINE".into(), "1".into()), ("HOME".into(), "/elsewhere".into())];

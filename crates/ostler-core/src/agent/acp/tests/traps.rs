@@ -14,6 +14,10 @@ fn read_only() -> Options {
     Options::new("/workspace")
 }
 
+fn bypassing() -> Options {
+    Options { permissions: Permissions::Bypass, ..asking() }
+}
+
 #[test]
 fn a_refused_login_says_what_to_do() {
     let mut talk = Talk::ready("any", json!({}));
@@ -97,18 +101,103 @@ fn the_mode_is_set_before_the_prompt_and_only_when_it_must_be() {
 }
 
 #[test]
-fn a_mode_that_is_refused_or_not_answered_is_warned_about_and_the_prompt_is_sent() {
-    for is_answered in [true, false] {
-        let mut talk = Talk::open("any", modes("auto", &["plan", "auto"]), &read_only());
+fn a_mode_that_the_agent_has_left_is_set_again_however_it_was_told() {
+    let option = |current: &str| {
+        let offers = json!([{ "value": "plan" }, { "value": "auto" }]);
+        json!([{ "id": "mode", "type": "select", "category": "mode", "currentValue": current,
+                 "options": offers }])
+    };
+    let update =
+        json!({ "sessionUpdate": "config_option_update", "configOptions": option("auto") });
+    let notice = json!({ "v": 1, "sessionId": SESSION, "currentModeId": "auto" });
+    for is_own in [false, true] {
+        let told = modes("plan", &["plan", "auto"]);
+        let mut talk = Talk::open("qwen-code", told, &read_only());
         talk.prompt(TURN, "hi", &read_only());
-        let actions = if is_answered {
-            talk.answer_error("session/set_mode", json!({ "code": -32602, "message": "no" }))
+        let actions = if is_own {
+            talk.notify("qwen/notify/session/mode-update", notice.clone())
         } else {
-            talk.ring()
+            talk.tell(update.clone())
         };
+        assert!(actions.is_empty(), "{actions:?}");
+        talk.over("end_turn");
+        let actions = talk.prompt(TurnKey(8), "hi", &read_only());
+        assert_eq!(methods(&actions), ["session/set_mode"]);
+    }
+    // The reply tells what is set, too.
+    let mut talk = Talk::open("any", json!({ "configOptions": option("auto") }), &read_only());
+    talk.prompt(TURN, "hi", &read_only());
+    let kept = json!({ "configOptions": option("auto") });
+    talk.answer_ok("session/set_config_option", kept);
+    assert_eq!(failure_of_turn(&talk.actions, TURN).0, "denied");
+}
+
+#[test]
+fn without_the_mode_that_looks_or_asks_there_is_no_turn() {
+    let no = json!({ "code": -32602, "message": "no" });
+    for (options, mode) in [(read_only(), "plan"), (asking(), "default")] {
+        for is_answered in [true, false] {
+            let told = modes("auto", &["plan", "auto", "default"]);
+            let mut talk = Talk::open("any", told, &options);
+            talk.prompt(TURN, "hi", &options);
+            if is_answered {
+                talk.answer_error("session/set_mode", no.clone());
+            } else {
+                talk.ring();
+            }
+            let (kind, message) = failure_of_turn(&talk.actions, TURN);
+            assert_eq!(kind, "denied");
+            assert!(
+                message.contains(mode) && message.contains("--permissions bypass"),
+                "{message}"
+            );
+            assert!(!methods(&talk.actions).contains(&"session/prompt".to_owned()));
+            // It is asked for once more, whatever comes too late.
+            let late = talk.last_request("session/set_mode")["id"].clone();
+            let actions = talk.prompt(TurnKey(8), "hi", &options);
+            assert_eq!(methods(&actions), ["session/set_mode"]);
+            if !is_answered {
+                let late = json!({ "jsonrpc": "2.0", "id": late, "error": no });
+                assert!(talk.say(&late).is_empty());
+            }
+            let actions = talk.answer_ok("session/set_mode", json!({}));
+            assert_eq!(methods(&actions), ["session/prompt"]);
+        }
+    }
+}
+
+#[test]
+fn a_mode_that_was_set_for_a_cancelled_turn_is_not_that_of_the_next() {
+    let mut talk = Talk::open("any", modes("plan", &["plan", "auto"]), &bypassing());
+    talk.prompt(TURN, "hi", &bypassing());
+    talk.cancel(TURN);
+    assert!(methods(&talk.prompt(TurnKey(8), "hi", &read_only())).is_empty());
+    let actions = talk.answer_ok("session/set_mode", json!({}));
+    assert_eq!(methods(&actions), ["session/set_mode"]);
+    assert_eq!(talk.last_request("session/set_mode")["params"]["modeId"], "plan");
+}
+
+#[test]
+fn a_mode_that_is_only_convenient_is_warned_about_and_the_prompt_is_sent() {
+    let mut talk = Talk::open("any", modes("plan", &["plan", "auto"]), &bypassing());
+    talk.prompt(TURN, "hi", &bypassing());
+    let actions = talk.answer_error("session/set_mode", json!({ "code": -32602, "message": "no" }));
+    assert_eq!(statuses(&actions, "warning").len(), 1);
+    assert_eq!(methods(&actions), ["session/prompt"]);
+}
+
+#[test]
+fn an_agent_that_is_not_known_to_ask_is_warned_about_once() {
+    for told in [json!({}), modes("auto", &["plan", "auto"])] {
+        let mut talk = Talk::open("any", told, &asking());
+        let actions = talk.prompt(TURN, "hi", &asking());
         assert_eq!(statuses(&actions, "warning").len(), 1);
         assert_eq!(methods(&actions), ["session/prompt"]);
+        talk.over("end_turn");
+        assert!(statuses(&talk.prompt(TurnKey(8), "hi", &asking()), "warning").is_empty());
     }
+    let mut talk = Talk::open("any", modes("ask", &["plan", "ask"]), &asking());
+    assert!(statuses(&talk.prompt(TURN, "hi", &asking()), "warning").is_empty());
 }
 
 #[test]
@@ -130,7 +219,7 @@ fn an_agent_without_a_read_only_mode_is_warned_about_once_and_may_only_read() {
 
 #[test]
 fn a_model_that_nobody_offers_is_tried_and_an_unknown_one_is_warned_about() {
-    let options = Options { model: Some("m".to_owned()), ..asking() };
+    let options = Options { model: Some("m".to_owned()), ..bypassing() };
     let mut talk = Talk::open("any", json!({}), &options);
     assert_eq!(methods(&talk.prompt(TURN, "hi", &options)), ["session/set_model"]);
     let error = json!({ "code": -32601, "message": "Method not found" });
@@ -152,7 +241,7 @@ fn what_is_asked_in_vain_is_refused_and_only_said_where_it_is_not_usual() {
 
 #[test]
 fn copilots_failures_are_failures_although_the_turn_ended_well() {
-    let mut talk = Talk::running(COPILOT, &asking());
+    let mut talk = Talk::running(COPILOT, &bypassing());
     talk.text("Info: Request failed due to a transient API error. Retrying...");
     talk.text("Error: Authentication failed with provider at http://x (HTTP 401).\n  Check.");
     talk.over("end_turn");
@@ -227,6 +316,103 @@ fn whoever_is_asked_sees_the_whole_command_whatever_it_is_called() {
     assert_eq!(asked(1, call), "Writing to secret.txt: /w/secret.txt");
     let call = json!({ "toolCallId": "c", "kind": "read", "title": "Read /w/a", "locations": [{ "path": "/w/a" }] });
     assert_eq!(asked(2, call), "Read /w/a");
+}
+
+/// Returns what somebody is asked.
+fn question(actions: &[Action]) -> &crate::permission::Permission {
+    let asked = actions.iter().find_map(|action| {
+        let Action::Ask { permission, .. } = action else { return None };
+        Some(&**permission)
+    });
+    asked.unwrap_or_else(|| panic!("{actions:?}"))
+}
+
+#[test]
+fn whoever_is_asked_sees_what_was_told_of_the_call_before() {
+    let options = json!([{ "optionId": "y", "kind": "allow_once" }, { "optionId": "n", "kind": "reject_once" }]);
+    let announced = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "kind": "execute",
+        "title": "Shell", "rawInput": { "command": "rm -rf x" }, "_meta": { "toolName": "sh" } });
+    let mut talk = Talk::running("any", &asking());
+    talk.tell(announced.clone());
+    let actions = talk.asks(json!(0), options.clone(), json!({ "toolCallId": "c" }));
+    let asked = question(&actions);
+    assert_eq!((asked.tool.as_str(), asked.title.as_str()), ("sh", "rm -rf x"));
+    assert_eq!(asked.kind, crate::permission::PermissionKind::Command);
+    assert_eq!(asked.input, Some(json!({ "command": "rm -rf x" })));
+    // A command does not become a look at something by being called one.
+    for (kind, expected) in [("execute", "n"), ("read", "y")] {
+        let mut talk = Talk::running("any", &read_only());
+        let mut announced = announced.clone();
+        announced["kind"] = kind.into();
+        talk.tell(announced);
+        let call = json!({ "toolCallId": "c", "kind": "read", "title": "Read a" });
+        let actions = talk.asks(json!(0), options.clone(), call);
+        assert_eq!(written(&actions)[0]["result"]["outcome"]["optionId"], expected, "{kind}");
+    }
+}
+
+#[test]
+fn arguments_that_say_nothing_do_not_make_two_calls_the_same() {
+    let options = json!([{ "optionId": "y", "kind": "allow_once" }]);
+    for (empty, is_announced) in [(json!({}), true), (json!({ "cwd": "/w" }), false)] {
+        let mut talk = Talk::running("any", &asking());
+        let mut inputs = Vec::new();
+        for text in ["rm a", "rm b"] {
+            let call = |content: Value| {
+                json!({ "sessionUpdate": "tool_call", "toolCallId": text, "kind": "execute",
+                        "status": "pending", "title": "Shell", "rawInput": empty,
+                        "content": content })
+            };
+            if is_announced {
+                assert!(events(&talk.tell(call(json!([])))).is_empty());
+            }
+            let content =
+                json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
+            let actions = talk.asks(json!(text), options.clone(), call(content));
+            // What somebody is asked about has been told.
+            assert!(matches!(events(&actions)[..], [EventBody::ToolUse { .. }]), "{actions:?}");
+            inputs.push(question(&actions).input.clone().unwrap());
+        }
+        assert!(inputs[0].to_string().contains("rm a"));
+        assert_ne!(inputs[0], inputs[1]);
+    }
+}
+
+#[test]
+fn a_turn_that_fails_does_not_forget_what_the_session_has_used() {
+    let used = json!({ "stopReason": "end_turn", "usage": { "inputTokens": 5, "outputTokens": 1, "totalTokens": 6 } });
+    let mut talk = Talk::running("any", &asking());
+    talk.answer_ok("session/prompt", used);
+    talk.prompt(TurnKey(8), "hi", &asking());
+    talk.answer_error("session/prompt", json!({ "code": -32603, "message": "no" }));
+    talk.prompt(TurnKey(9), "hi", &asking());
+    talk.exit(&testing::exit(1, ""));
+    for turn in [8, 9] {
+        let totals = end_of_turn(&talk.actions, TurnKey(turn)).totals;
+        assert_eq!(totals.map(|totals| totals.input_tokens), Some(5), "{turn}");
+    }
+}
+
+#[test]
+fn a_session_whose_turn_is_cancelled_before_it_is_open_is_given_up() {
+    for is_answered in [true, false] {
+        let mut talk = Talk::ready("any", json!({ "sessionCapabilities": { "close": {} } }));
+        talk.open_session(ONLY_SESSION, &Open::New, &asking());
+        talk.prompt(TURN, "hi", &asking());
+        let actions = talk.cancel(TURN);
+        let [Action::OpenFailed { failure, .. }, Action::Arm { .. }] = actions.as_slice() else {
+            panic!("{actions:?}")
+        };
+        assert_eq!(failure.kind.code(), "cancelled");
+        if is_answered {
+            let actions = talk.answer_ok("session/new", json!({ "sessionId": "late" }));
+            assert_eq!(methods(&actions), ["session/close"]);
+            assert_eq!(talk.last_request("session/close")["params"]["sessionId"], "late");
+        }
+        // One that never answers is not kept for others.
+        let is_stopped = talk.ring().iter().any(|action| matches!(action, Action::Stop));
+        assert_eq!(is_stopped, !is_answered);
+    }
 }
 
 #[test]
