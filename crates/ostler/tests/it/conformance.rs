@@ -127,7 +127,7 @@ pub(crate) static CLAUDE: Facts = Facts {
     arrives: as_typed,
     tells_retries: true,
     usage: ANTHROPIC_USAGE.with_cache_apart(),
-    kept: Kept::OPEN,
+    kept: Kept { shortens_history: true, ..Kept::OPEN },
     own: None,
 };
 

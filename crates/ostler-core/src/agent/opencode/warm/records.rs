@@ -43,11 +43,11 @@ impl Record {
     }
 }
 
-/// Tells a turn what its messages have become; `past` says which of them are of
+/// Tells a turn what its messages have become; the first `n_past` of them are of
 /// turns before.
 pub(super) fn catch_up(
     live: &mut LiveTurn,
-    past: &[bool],
+    n_past: usize,
     messages: Vec<Record>,
     out: &mut Vec<Action>,
 ) -> Follows {
@@ -55,9 +55,10 @@ pub(super) fn catch_up(
     let first = match live.users.first() {
         // If it is not there, so much has happened since that it is too old.
         Some(user) => Some(position(user).unwrap_or(0)),
-        None => messages.iter().zip(past).position(|(message, is_past)| {
-            message.is_user && !is_past && message.says(&live.held.prompt)
-        }),
+        None => {
+            let is_it = |message: &Record| message.is_user && message.says(&live.held.prompt);
+            messages.iter().skip(n_past).position(is_it).map(|at| n_past + at)
+        }
     };
     let mut follows = Follows::Nothing;
     let Some(first) = first else { return follows };

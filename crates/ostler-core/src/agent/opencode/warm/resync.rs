@@ -132,11 +132,12 @@ impl Server {
     fn catch_up(&mut self, key: SessionKey, messages: Vec<Value>, out: &mut Vec<Action>) {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let messages: Vec<Record> = messages.into_iter().filter_map(Record::read).collect();
-        let past: Vec<bool> =
-            messages.iter().map(|one| session.is_past(&one.id, &one.info)).collect();
+        // Only some are remembered; what came before one of them is past as well.
+        let last = messages.iter().rposition(|one| session.is_past(&one.id, &one.info));
+        let n_past = last.map_or(0, |at| at + 1);
         let Some(live) = &mut session.turn else { return };
         let helpers: Vec<_> = messages.iter().flat_map(Record::helpers).collect();
-        let follows = catch_up(live, &past, messages, out);
+        let follows = catch_up(live, n_past, messages, out);
         helpers.iter().for_each(|part| self.helper(key, part));
         self.follow(key, follows, out);
     }
