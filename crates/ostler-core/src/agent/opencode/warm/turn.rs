@@ -67,6 +67,8 @@ pub(super) struct LiveTurn {
     error: Option<Failure>,
     rejected: Option<String>,
     patience: Patience,
+    /// Which try was told of last, and when it is due.
+    last_retry: Option<(Option<u64>, Option<i64>)>,
     n_calls: u32,
     usage: Usage,
     pub(super) model: Option<String>,
@@ -148,6 +150,7 @@ impl LiveTurn {
             error: None,
             rejected: None,
             patience: Patience::default(),
+            last_retry: None,
             n_calls: 0,
             usage: Usage::default(),
             model: None,
@@ -458,6 +461,10 @@ impl LiveTurn {
         next: Option<i64>,
         out: &mut Vec<Action>,
     ) -> Follows {
+        // A stream that was opened anew may tell of the same once more.
+        if next.is_some() && self.last_retry.replace((attempt, next)) == Some((attempt, next)) {
+            return Follows::Nothing;
+        }
         if let Some(last) = self.messages.last() {
             let retracted = self.parts.retract(&last.id, true);
             retracted.into_iter().for_each(|event| self.tell(None, event, out));

@@ -52,7 +52,6 @@ const PROMPTS: &[&str] = &[
     "sim:empty",
     "sim:length",
     "sim:once-500",
-    "sim:once-cut",
 ];
 
 /// What a turn comes to for whoever follows it.

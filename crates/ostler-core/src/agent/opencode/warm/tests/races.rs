@@ -164,6 +164,19 @@ fn a_retry_that_was_told_before_the_messages_were_read_takes_nothing_back() {
 }
 
 #[test]
+fn the_same_retry_told_twice_counts_once() {
+    let mut talk = Talk::running(&options());
+    for (attempt, next) in [(1, 2000), (1, 2000), (2, 6000)] {
+        let retry = json!({ "type": "retry", "attempt": attempt, "message": "busy", "next": next });
+        talk.tell("session.status", json!({ "status": retry }));
+    }
+    let is_retry = |action: &&Action| {
+        matches!(action, Action::Emit { event: EventBody::Status(Status::Retry { .. }), .. })
+    };
+    assert_eq!(talk.actions.iter().filter(is_retry).count(), 2);
+}
+
+#[test]
 fn a_turn_of_more_messages_than_are_read_goes_on() {
     let mut talk = Talk::running(&options());
     reconnect(&mut talk);
