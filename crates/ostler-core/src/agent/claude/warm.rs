@@ -202,7 +202,9 @@ impl Kept {
             let of_exit = || failure::of_exit(exit, Evidence::default(), "", now);
             let failure = self.failed_start.take().unwrap_or_else(of_exit);
             if failure.kind != FailureKind::Crashed {
-                out.push(Action::OpenFailed { session: ONLY_SESSION, failure });
+                // That ends what waits or runs in it, too.
+                (self.prompted, self.current) = (None, None);
+                return out.push(Action::OpenFailed { session: ONLY_SESSION, failure });
             }
         }
         let prompted = self.prompted.take();

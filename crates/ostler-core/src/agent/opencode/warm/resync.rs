@@ -27,7 +27,7 @@ use crate::{
 
 /// How long until the stream is opened again, the first time and at most.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-const LAST_WAIT: Duration = Duration::from_secs(5);
+const LAST_WAIT: Duration = Duration::from_secs(1);
 /// How long a stream has to last to count as good that tells nothing.
 const LASTS: SignedDuration = SignedDuration::from_secs(10);
 /// How long until a turn is looked at once more that should be there and is not.

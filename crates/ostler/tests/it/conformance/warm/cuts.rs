@@ -34,6 +34,8 @@ const N_CUTS: u64 = 200;
 const N_SESSIONS: usize = 4;
 /// How many turns a session has at most until there were enough.
 const MAX_TURNS: usize = 100;
+/// After how many turns the rarer kinds of cuts are not waited for any more.
+const ENOUGH_TURNS: usize = 40;
 /// No turn takes longer, however often it is cut; most take less than a second.
 const TURN_LIMIT: Duration = Duration::from_secs(60);
 
@@ -165,14 +167,17 @@ struct Sessions {
 }
 
 impl Sessions {
-    /// Asks one thing after the other until there were enough cuts, of every kind,
-    /// and everything was asked.
+    /// Asks one thing after the other until there were enough cuts, of every kind
+    /// if that comes about, and everything was asked.
     async fn run(&self, proxy: &Proxy, seed: u64, number: usize) {
         let mut random = Random(seed.wrapping_add(1 + number as u64));
         let mut memo = None;
         let n_each = PROMPTS.len() / N_SESSIONS + 1;
         let mut n_asked = 0;
-        while proxy.n_cuts() < N_CUTS || !proxy.has_every_kind() || n_asked < n_each {
+        while proxy.n_cuts() < N_CUTS
+            || n_asked < n_each
+            || (!proxy.has_every_kind() && n_asked < ENOUGH_TURNS)
+        {
             assert!(n_asked < MAX_TURNS, "{}", proxy.counts());
             let prompt = PROMPTS[(number * n_each + n_asked) % PROMPTS.len()];
             n_asked += 1;
