@@ -24,6 +24,7 @@ pub mod pi;
 pub(crate) mod plain;
 #[cfg(test)]
 pub(crate) mod play;
+pub(crate) mod prompt;
 mod roster;
 pub(crate) mod sniff;
 #[cfg(test)]

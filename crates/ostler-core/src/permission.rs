@@ -34,6 +34,26 @@ pub struct Permission {
 }
 
 impl Permission {
+    /// Makes a request that is allowed or denied.
+    #[must_use]
+    pub fn new(kind: PermissionKind, tool: &str, title: String, input: Option<Value>) -> Self {
+        Self {
+            request: String::new(),
+            kind,
+            tool: tool.to_owned(),
+            title,
+            input,
+            options: Self::decisions(),
+            expires_at: None,
+        }
+    }
+
+    /// Gives it the id to answer with.
+    #[must_use]
+    pub fn named(self, request: impl Into<String>) -> Self {
+        Self { request: request.into(), ..self }
+    }
+
     /// The answers to everything that is not a question.
     #[must_use]
     pub fn decisions() -> Vec<String> {
@@ -238,15 +258,7 @@ mod tests {
     use super::*;
 
     fn asks(kind: PermissionKind, tool: &str, input: Option<Value>) -> Permission {
-        Permission {
-            request: "r".into(),
-            kind,
-            tool: tool.into(),
-            title: String::new(),
-            input,
-            options: Permission::decisions(),
-            expires_at: None,
-        }
+        Permission::new(kind, tool, String::new(), input).named("r")
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::http::{CallKey, EventSource, Heard, HttpCall};
 use crate::{
     event::{EventBody, StopReason, Stream, Usage},
-    failure::Failure,
+    failure::{Failure, FailureKind},
     memo::Totals,
     permission::{Permission, Ruling},
     request::{Open, Options},
@@ -234,6 +234,26 @@ pub struct TurnEnd {
     pub file: Option<std::path::PathBuf>,
     /// Everything else the agent told about itself.
     pub meta: Map<String, Value>,
+}
+
+impl TurnEnd {
+    /// The end of a turn that came to nothing.
+    #[must_use]
+    pub fn failed(failure: Failure) -> Self {
+        Self { failure: Some(failure), ..Self::default() }
+    }
+
+    /// The end of a turn in a session that is not open.
+    pub(crate) fn not_open() -> Self {
+        Self::failed(Failure::new(FailureKind::Internal, "the session is not open"))
+    }
+
+    /// The end of a turn that nobody wants any more and the agent knows nothing of.
+    pub(crate) fn never_begun() -> Self {
+        let text = "the turn was cancelled before it began";
+        let failure = Failure::new(FailureKind::Cancelled, text);
+        Self { stop_reason: Some(StopReason::Cancelled), ..Self::failed(failure) }
+    }
 }
 
 /// How a process ended.

@@ -202,6 +202,15 @@ pub(crate) fn end_of_turn(actions: &[Action], wanted: TurnKey) -> &TurnEnd {
     end
 }
 
+/// Returns the blocks of thoughts, one name for each piece.
+pub(crate) fn thought_blocks(actions: &[Action]) -> Vec<&str> {
+    let blocks = events(actions).into_iter().filter_map(|event| {
+        let EventBody::Thinking { block, .. } = event else { return None };
+        Some(block.as_str())
+    });
+    blocks.collect()
+}
+
 /// Returns the code and the words of a turn's failure.
 pub(crate) fn failure_of_turn(actions: &[Action], turn: TurnKey) -> (&str, &str) {
     let failure = end_of_turn(actions, turn).failure.as_ref().expect("a failure");

@@ -349,7 +349,7 @@ impl Worker {
         let Some(entry) = self.sessions.remove(&session) else { return };
         self.tell(News::Closed { member: self.parts.member, session });
         for key in entry.active.into_iter().chain(entry.queue) {
-            let failed = TurnEnd { failure: Some(failure.clone()), ..TurnEnd::default() };
+            let failed = TurnEnd::failed(failure.clone());
             self.finish(key, Some(failed));
         }
         if !self.parts.is_shared {

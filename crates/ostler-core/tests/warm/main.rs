@@ -128,9 +128,11 @@ fn memo(report: &TurnReport) -> Memo {
 
 /// Waits until something holds.
 async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    // Nobody tells of files and processes: they are looked at.
+    let mut looks = tokio::time::interval(Duration::from_millis(5));
     let waiting = async {
         while !holds().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            looks.tick().await;
         }
     };
     timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("never so: {what}"));

@@ -140,15 +140,11 @@ impl Parrot {
             }
             "ask" => out.push(Action::Ask {
                 turn,
-                permission: Box::new(Permission {
-                    request: word().to_owned(),
-                    kind: PermissionKind::Command,
-                    tool: "shell".into(),
-                    title: rest(3).to_owned(),
-                    input: Some(rest(3).into()),
-                    options: Permission::decisions(),
-                    expires_at: None,
-                }),
+                permission: {
+                    let (title, input) = (rest(3).to_owned(), Some(rest(3).into()));
+                    let asked = Permission::new(PermissionKind::Command, "shell", title, input);
+                    Box::new(asked.named(word()))
+                },
             }),
             "withdraw" => out.push(Action::Withdraw { turn, request: word().to_owned() }),
             "end" => self.end(turn, rest(2), out),

@@ -62,6 +62,7 @@ while read -r verb a b rest; do
                 i=$((i + 1))
             done
             echo "end $b flooded"
+            : > "$HOME/flooded"
             ;;
         background)
             echo "end $b begun"

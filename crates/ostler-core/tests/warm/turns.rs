@@ -288,12 +288,18 @@ async fn a_turn_behind_one_that_the_agent_does_not_end_finds_another_process() {
     place.close().await;
 }
 
+/// Waits until the agent has printed everything.
+async fn flooded(place: &Place) {
+    let done = place.dir.path().join("flooded");
+    eventually("everything is printed", async || done.exists()).await;
+}
+
 #[tokio::test]
 async fn an_answer_to_a_turn_that_waits_for_its_reader_does_not_wait_for_it() {
     let place = Place::new();
     let turn = place.start(&PARROT, place.request("flood")).await;
-    // The turn ends while most of its events wait for this reader.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Everything is said while most of the events wait for this reader.
+    flooded(&place).await;
     let allow = ostler_core::permission::Answer::new(ostler_core::permission::Decision::Allow);
     let refused = timeout(LIMIT, turn.answer("nothing", allow)).await.unwrap();
     assert!(refused.is_err());
@@ -377,8 +383,7 @@ async fn a_slow_reader_loses_nothing() {
         let place = Place::new();
         let mut turn = place.start(spec, place.request("flood")).await;
         until_kind(&mut turn, "output").await;
-        // Long enough for everything to be printed, if nothing held it up.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        flooded(&place).await;
         let (events, report) = rest(turn).await;
         let mut all = String::from("0");
         for event in &events {

@@ -2,8 +2,8 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Write as _},
-    process::{Command, Stdio},
+    io::{BufRead as _, BufReader, Lines, Write as _},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use crate::figures::{Clock, PROMPT, Took};
@@ -37,6 +37,39 @@ pub(crate) fn run_turn(command: &mut Command, mark: &str) -> Took {
     let status = child.wait().unwrap();
     assert!(status.success() && is_answered, "{command:?} ended with {status}");
     clock.end()
+}
+
+/// A program that is told and tells things, a line each. The end of its input
+/// ends it.
+pub(crate) struct Talker {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Talker {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let stdin = child.stdin.take();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, stdin, lines }
+    }
+
+    pub(crate) fn tell(&mut self, line: &str) {
+        self.stdin.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    pub(crate) fn hear(&mut self) -> String {
+        self.lines.next().expect("the turn ends before the process").unwrap()
+    }
+}
+
+impl Drop for Talker {
+    fn drop(&mut self) {
+        self.stdin = None;
+        self.child.wait().ok();
+    }
 }
 
 /// A process that was found.

@@ -59,15 +59,7 @@ mod tests {
     use super::*;
 
     fn asks(request: &str) -> Permission {
-        Permission {
-            request: request.into(),
-            kind: PermissionKind::Command,
-            tool: String::new(),
-            title: String::new(),
-            input: None,
-            options: Permission::decisions(),
-            expires_at: None,
-        }
+        Permission::new(PermissionKind::Command, "", String::new(), None).named(request)
     }
 
     #[test]

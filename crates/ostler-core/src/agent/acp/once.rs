@@ -124,7 +124,7 @@ impl Once {
     }
 
     fn fail(&mut self, failure: Failure, out: &mut Vec<Action>) {
-        self.end(Box::new(TurnEnd { failure: Some(failure), ..TurnEnd::default() }), out);
+        self.end(Box::new(TurnEnd::failed(failure)), out);
     }
 
     /// Ends the turn, once, and the process with it.

@@ -6,8 +6,11 @@
 //! one blank before a leading slash, one backslash before an `@`.
 
 use crate::{
-    agent::Launch,
-    request::{Options, PromptCommands, Thinking},
+    agent::{
+        Launch,
+        prompt::{with_words, without_command},
+    },
+    request::{Options, PromptCommands},
     template::MAX_ARGUMENT_BYTES,
 };
 
@@ -23,7 +26,7 @@ const NOT_IN_A_PATH: &[char] =
 pub(super) fn text(launch: &Launch<'_>) -> String {
     let options = launch.options;
     let was_sent = launch.open.memo().is_some_and(|memo| memo.system_sent);
-    let text = with_system(launch.prompt, options, was_sent);
+    let text = with_words(launch.prompt, options, was_sent);
     match options.prompt_commands {
         PromptCommands::On => text,
         PromptCommands::Off => as_plain_text(&text),
@@ -34,30 +37,7 @@ pub(super) fn text(launch: &Launch<'_>) -> String {
 /// references then, but commands with a dollar as well, and blanks before them
 /// do not count; a blank without a width does.
 pub(super) fn for_chat(prompt: &str, options: &Options, was_sent: bool) -> String {
-    let text = with_system(prompt, options, was_sent);
-    let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
-    let is_command = text.trim_start_matches(is_blank).starts_with(['/', '$']);
-    match options.prompt_commands {
-        PromptCommands::Off if is_command => format!("\u{200b}{text}"),
-        PromptCommands::Off | PromptCommands::On => text,
-    }
-}
-
-fn with_system(prompt: &str, options: &Options, was_sent: bool) -> String {
-    let system = options.system_prompt.as_deref().filter(|text| !was_sent && !text.is_empty());
-    let cue = options.thinking.and_then(cue);
-    let parts: Vec<&str> = system.into_iter().chain([prompt]).chain(cue).collect();
-    parts.join("\n\n")
-}
-
-/// Returns the words that ask for a level of thinking; the CLI cannot be asked for less.
-fn cue(level: Thinking) -> Option<&'static str> {
-    match level {
-        Thinking::Off | Thinking::Minimal => None,
-        Thinking::Low => Some("Think before you answer."),
-        Thinking::Medium => Some("Think hard before you answer."),
-        Thinking::High => Some("Think very hard before you answer."),
-    }
+    without_command(with_words(prompt, options, was_sent), options, &['/', '$'])
 }
 
 /// Returns the text so that nothing in it is a command or a reference.

@@ -229,15 +229,20 @@ fn prompt(launch: &Launch<'_>, settings: &Settings, carrier: Carrier) -> String 
     }
 }
 
+pub(super) fn warn_of_thinking(warnings: &mut Vec<String>, options: &Options) {
+    warn_if(
+        warnings,
+        options.thinking == Some(Thinking::Off),
+        "opencode cannot switch thinking off for every model; asking for the variant `none`",
+    );
+}
+
 fn warnings(launch: &Launch<'_>, plan: &Plan, settings: &mut Settings) -> Vec<String> {
     let options = launch.options;
     let mut warnings = std::mem::take(&mut settings.warnings);
     warn_if_asking(&mut warnings, options);
+    warn_of_thinking(&mut warnings, options);
     let mut warn = |applies: bool, text: &str| warn_if(&mut warnings, applies, text);
-    warn(
-        options.thinking == Some(Thinking::Off),
-        "opencode cannot switch thinking off for every model; asking for the variant `none`",
-    );
     warn(
         options.prompt_commands == PromptCommands::On,
         "opencode run knows no slash commands and no @file; the prompt is sent as typed",

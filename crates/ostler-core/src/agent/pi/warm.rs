@@ -340,7 +340,7 @@ impl Rpc {
 
 /// Ends a turn that the CLI never heard of.
 fn end(turn: TurnKey, failure: Failure, reason: StopReason, out: &mut Vec<Action>) {
-    let end = TurnEnd { failure: Some(failure), stop_reason: Some(reason), ..TurnEnd::default() };
+    let end = TurnEnd { stop_reason: Some(reason), ..TurnEnd::failed(failure) };
     out.push(Action::EndTurn { turn, end: Box::new(end) });
 }
 

@@ -113,15 +113,10 @@ impl Client {
         while self.asked.contains_key(&name) {
             name.push('+');
         }
-        let permission = Permission {
-            request: name.clone(),
-            kind: call.permission_kind(),
-            tool: (self.facts.tool)(call),
-            title: (self.facts.title)(call),
-            input: (self.facts.input)(call),
-            options: Permission::decisions(),
-            expires_at: None,
-        };
+        let (tool, title) = ((self.facts.tool)(call), (self.facts.title)(call));
+        let input = (self.facts.input)(call);
+        let permission = Permission::new(call.permission_kind(), &tool, title, input);
+        let permission = permission.named(&name);
         let turn = asked.turn;
         self.asked.insert(name, asked);
         out.push(Action::Ask { turn, permission: Box::new(permission) });

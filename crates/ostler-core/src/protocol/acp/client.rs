@@ -168,9 +168,7 @@ impl Client {
                     known.held = Some(held);
                     self.advance(session, out);
                 } else {
-                    let failure = Failure::new(FailureKind::Internal, "the session is not open");
-                    let end = TurnEnd { failure: Some(failure), ..TurnEnd::default() };
-                    out.push(Action::EndTurn { turn, end: Box::new(end) });
+                    out.push(Action::EndTurn { turn, end: Box::new(TurnEnd::not_open()) });
                 }
             }
             Order::Steer { turn, text } => {
@@ -443,13 +441,8 @@ impl Client {
             if session.held.as_ref().is_some_and(|held| held.turn == turn) {
                 // The agent knows nothing of it yet.
                 session.held = None;
-                let text = "the turn was cancelled before it began";
-                let end = TurnEnd {
-                    failure: Some(Failure::new(FailureKind::Cancelled, text)),
-                    stop_reason: Some(StopReason::Cancelled),
-                    totals: session.tally.totals(),
-                    ..TurnEnd::default()
-                };
+                let totals = session.tally.totals();
+                let end = TurnEnd { totals, ..TurnEnd::never_begun() };
                 out.push(Action::EndTurn { turn, end: Box::new(end) });
             }
         }

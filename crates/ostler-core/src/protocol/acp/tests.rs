@@ -7,7 +7,9 @@ use super::{AcpFacts, Habits, Stderr, dialect, testing::AcpAgent};
 use crate::{
     agent::{
         Action, Dialect, Exit, Input, ONLY_SESSION, Order, TurnKey,
-        testing::{self, end_of, events, exit, failure_of, outputs, statuses, written},
+        testing::{
+            self, end_of, events, exit, failure_of, outputs, statuses, thought_blocks, written,
+        },
     },
     event::{EventBody, Usage},
     failure::{Failure, FailureKind},
@@ -118,14 +120,7 @@ fn the_pieces_of_a_thought_are_one_block() {
         let content = json!({ "type": "text", "text": text });
         talk.tell(json!({ "sessionUpdate": "agent_thought_chunk", "content": content }));
     }
-    let blocks: Vec<_> = events(&talk.actions)
-        .into_iter()
-        .filter_map(|event| {
-            let EventBody::Thinking { block, .. } = event else { return None };
-            Some(block.as_str())
-        })
-        .collect();
-    assert_eq!(blocks, ["t1", "t1"]);
+    assert_eq!(thought_blocks(&talk.actions), ["t1", "t1"]);
 }
 
 #[test]

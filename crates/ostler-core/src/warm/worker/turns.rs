@@ -24,7 +24,7 @@ impl Worker {
         let mut turn = LiveTurn::new(session, phase, way);
         if let Some(failure) = self.unusable.clone() {
             self.turns.insert(key.0, turn);
-            let end = TurnEnd { failure: Some(failure), ..TurnEnd::default() };
+            let end = TurnEnd::failed(failure);
             return self.finish(key, Some(end));
         }
         let Some(entry) = self.sessions.get_mut(&session) else {
@@ -245,7 +245,7 @@ impl Worker {
         let exit = self.exit.clone();
         // A process that leaves in peace without a word has answered nothing.
         let is_silent = end.is_none() && turn.reason.is_none();
-        let unreadable = || TurnEnd { failure: Some(Failure::unreadable()), ..TurnEnd::default() };
+        let unreadable = || TurnEnd::failed(Failure::unreadable());
         let end = match &exit {
             Some(exit) if is_silent && exit.is_success() => Some(unreadable()),
             Some(_) | None => end,

@@ -1,16 +1,12 @@
 //! acpx, in its three ways: a command for a turn of a session that it keeps, a
 //! command for a turn with an agent of its own, and its library.
 
-use std::{
-    io::{BufRead, BufReader, Lines, Write as _},
-    path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-};
+use std::{path::Path, process::Command};
 
 use super::{Ground, MARK};
 use crate::{
     figures::{Gateway, PROMPT, Took},
-    process::{run, run_turn, with_variable},
+    process::{Talker, run, run_turn, with_variable},
 };
 
 /// What a message with text has in it.
@@ -65,42 +61,24 @@ pub(super) fn library<'a>(ground: &'a Ground<'a>) -> Box<dyn Gateway + 'a> {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/acpx-library.mjs");
     let mut command = Command::new("/usr/bin/env");
     ground.dress(&mut command);
-    let mut child = command
+    command
         .arg("node")
         .arg(program)
         .arg(ground.peers.join("node_modules/acpx/dist/runtime.js"))
         .arg(ground.folder("state"))
         .arg(ground.folder("work"))
         .arg(&ground.agent)
-        .arg("--acp")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let stdin = child.stdin.take();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    Box::new(Library { child, stdin, lines })
+        .arg("--acp");
+    Box::new(Library(Talker::start(&mut command)))
 }
 
-struct Library {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
-}
+struct Library(Talker);
 
 impl Gateway for Library {
     fn turn(&mut self) -> Took {
-        self.stdin.as_mut().unwrap().write_all(format!("{PROMPT}\n").as_bytes()).unwrap();
-        let line = self.lines.next().expect("a turn").unwrap();
+        self.0.tell(PROMPT);
+        let line = self.0.hear();
         let mut times = line.split(' ').map(|time| time.parse().expect("two times"));
         Took { first_text: times.next().unwrap(), total: times.next().unwrap() }
-    }
-}
-
-impl Drop for Library {
-    fn drop(&mut self) {
-        self.stdin = None;
-        self.child.wait().ok();
     }
 }

@@ -1,17 +1,12 @@
 //! No gateway at all, and the ways through Ostler.
 
-use std::{
-    io::{BufRead, BufReader, Lines, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
-};
-
 use ostler_core::{Memo, event::Mode};
 use serde_json::json;
 
 use super::{AGENT, Ground, MARK};
 use crate::{
     figures::{Clock, Gateway, PROMPT, Took},
-    process::run_turn,
+    process::{Talker, run_turn},
     raw,
     stand::Stand,
 };
@@ -59,32 +54,19 @@ impl Gateway for Run<'_> {
 }
 
 pub(super) fn chat<'a>(ground: &'a Ground<'a>) -> Box<dyn Gateway + 'a> {
-    let mut child = stand(ground)
-        .ostler("chat", "stream-json")
-        .env(MARK, &ground.place)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let stdin = child.stdin.take();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    Box::new(Chat { child, stdin, lines })
+    let mut command = stand(ground).ostler("chat", "stream-json");
+    Box::new(Chat(Talker::start(command.env(MARK, &ground.place))))
 }
 
-struct Chat {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
-}
+struct Chat(Talker);
 
 impl Gateway for Chat {
     fn turn(&mut self) -> Took {
         let mut clock = Clock::start();
         let prompt = json!({ "type": "prompt", "text": PROMPT });
-        self.stdin.as_mut().unwrap().write_all(format!("{prompt}\n").as_bytes()).unwrap();
+        self.0.tell(&prompt.to_string());
         loop {
-            let line = self.lines.next().expect("the turn ends before the process").unwrap();
+            let line = self.0.hear();
             if line.contains(OUTPUT) {
                 clock.text();
             }
@@ -93,14 +75,6 @@ impl Gateway for Chat {
                 return clock.end();
             }
         }
-    }
-}
-
-impl Drop for Chat {
-    fn drop(&mut self) {
-        // The end of its input is the end of the conversation.
-        self.stdin = None;
-        self.child.wait().ok();
     }
 }
 

@@ -122,18 +122,6 @@ fn granted(wanted: &Value) -> Value {
     Value::Object(fields.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-fn shown(kind: PermissionKind, tool: &str, title: String, input: Option<Value>) -> Permission {
-    Permission {
-        request: String::new(),
-        kind,
-        tool: tool.to_owned(),
-        title,
-        input,
-        options: Permission::decisions(),
-        expires_at: None,
-    }
-}
-
 fn command(mut params: Map<String, Value>, call: &CallInfo) -> Permission {
     let reason = remove_text(&mut params, "reason");
     let command = remove_text(&mut params, "command").filter(|command| !command.is_empty());
@@ -164,7 +152,7 @@ fn command(mut params: Map<String, Value>, call: &CallInfo) -> Permission {
         }
         known => known,
     };
-    shown(kind, "command_execution", with_reason(title, reason), input)
+    Permission::new(kind, "command_execution", with_reason(title, reason), input)
 }
 
 fn file_change(mut params: Map<String, Value>, call: &CallInfo) -> Permission {
@@ -177,14 +165,14 @@ fn file_change(mut params: Map<String, Value>, call: &CallInfo) -> Permission {
             input.insert("grantRoot".to_owned(), Value::String(root));
         }
     }
-    shown(PermissionKind::Edit, "file_change", with_reason(title, reason), input)
+    Permission::new(PermissionKind::Edit, "file_change", with_reason(title, reason), input)
 }
 
 fn permissions(mut params: Map<String, Value>, wanted: &Value) -> Permission {
     let reason = remove_text(&mut params, "reason");
     let input = json!({ "permissions": wanted, "cwd": params.remove("cwd") });
     let title = with_reason(granted(wanted).to_string(), reason);
-    shown(PermissionKind::Other, "request_permissions", title, Some(input))
+    Permission::new(PermissionKind::Other, "request_permissions", title, Some(input))
 }
 
 /// A form with fields cannot be filled in from here; one without is a question
@@ -201,7 +189,7 @@ fn consent(mut params: Map<String, Value>) -> Option<Permission> {
     for name in ["threadId", "turnId"] {
         params.remove(name);
     }
-    Some(shown(PermissionKind::Other, &server, title, Some(Value::Object(params))))
+    Some(Permission::new(PermissionKind::Other, &server, title, Some(Value::Object(params))))
 }
 
 fn questions(mut params: Map<String, Value>) -> Option<(Request, Permission)> {
@@ -222,7 +210,12 @@ fn read_question(question: &Value) -> Option<Question> {
 }
 
 fn question(question: &Question) -> Permission {
-    let shown = shown(PermissionKind::Question, "request_user_input", question.text.clone(), None);
+    let shown = Permission::new(
+        PermissionKind::Question,
+        "request_user_input",
+        question.text.clone(),
+        None,
+    );
     Permission { options: question.choices.clone(), ..shown }
 }
 

@@ -149,10 +149,7 @@ impl AppServer {
                     known.hold(turn, prompt, options);
                     self.advance(session, out);
                 } else {
-                    let text = "the session is not open";
-                    let failure = Some(Failure::new(FailureKind::Internal, text));
-                    let end = Box::new(TurnEnd { failure, ..TurnEnd::default() });
-                    out.push(Action::EndTurn { turn, end });
+                    out.push(Action::EndTurn { turn, end: Box::new(TurnEnd::not_open()) });
                 }
             }
             Order::Steer { turn, text } => self.steer(turn, text, out),

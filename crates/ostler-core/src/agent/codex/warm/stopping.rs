@@ -19,7 +19,6 @@ use crate::{
         emit::emit_warning,
         words::exit_words,
     },
-    event::StopReason,
     failure::{Failure, FailureKind},
     memo::Totals,
 };
@@ -38,13 +37,8 @@ impl AppServer {
             if session.held.as_ref().is_some_and(|held| held.turn == turn) {
                 // The server knows nothing of it yet.
                 session.held = None;
-                let text = "the turn was cancelled before it began";
-                let end = TurnEnd {
-                    failure: Some(Failure::new(FailureKind::Cancelled, text)),
-                    stop_reason: Some(StopReason::Cancelled),
-                    totals: session.totals,
-                    ..TurnEnd::default()
-                };
+                let totals = session.totals;
+                let end = TurnEnd { totals, ..TurnEnd::never_begun() };
                 out.push(Action::EndTurn { turn, end: Box::new(end) });
             }
         }
@@ -179,8 +173,7 @@ impl AppServer {
                 out.push(Action::EndTurn { turn: live.key, end });
             }
             if let Some(turn) = waiting {
-                let failure = Some(failure.clone());
-                let end = Box::new(TurnEnd { failure, ..TurnEnd::default() });
+                let end = Box::new(TurnEnd::failed(failure.clone()));
                 out.push(Action::EndTurn { turn, end });
             }
         }

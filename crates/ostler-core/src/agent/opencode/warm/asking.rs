@@ -68,20 +68,31 @@ const KINDS: &[(&str, PermissionKind)] = &[
 ];
 
 impl Server {
+    /// Returns the id of a request that is for us to answer, if it is none that
+    /// is asked or answered already.
+    fn new_request(
+        &mut self,
+        key: SessionKey,
+        request: &mut Map<String, Value>,
+        out: &mut Vec<Action>,
+    ) -> Option<String> {
+        let id = remove_text(request, "id")?;
+        if self.asked.values().any(|asked| asked.id == id) || self.is_answered(key, &id, out) {
+            return None;
+        }
+        // Others have their own to answer on a server that is not ours.
+        let is_ours = self.visit.is_none() || self.sessions.get(&key.0)?.has_asked(request);
+        is_ours.then_some(id)
+    }
+
     pub(super) fn permission(
         &mut self,
         key: SessionKey,
         mut request: Map<String, Value>,
         out: &mut Vec<Action>,
     ) {
-        let Some(id) = remove_text(&mut request, "id") else { return };
-        if self.asked.values().any(|asked| asked.id == id) || self.is_answered(key, &id, out) {
-            return;
-        }
+        let Some(id) = self.new_request(key, &mut request, out) else { return };
         let Some(session) = self.sessions.get(&key.0) else { return };
-        if self.visit.is_some() && !session.has_asked(&request) {
-            return;
-        }
         let directory = session.directory.clone();
         let mut tool = take_object(&mut request, "tool");
         let call = remove_text(&mut tool, "callID");
@@ -91,7 +102,7 @@ impl Server {
         };
         let turn = live.key;
         let known = call.as_deref().and_then(|call| live.call(call));
-        let permission = Permission { request: id.clone(), ..shown(&request, known) };
+        let permission = shown(&request, known).named(&id);
         let is_allowed = call.as_ref().is_some_and(|call| live.allowed.contains(call));
         let ruling = match live.permissions() {
             _ if is_allowed => Some(Ruling::Allow { text: None }),
@@ -123,14 +134,8 @@ impl Server {
         mut request: Map<String, Value>,
         out: &mut Vec<Action>,
     ) {
-        let Some(id) = remove_text(&mut request, "id") else { return };
-        if self.asked.values().any(|asked| asked.id == id) || self.is_answered(key, &id, out) {
-            return;
-        }
+        let Some(id) = self.new_request(key, &mut request, out) else { return };
         let Some(session) = self.sessions.get(&key.0) else { return };
-        if self.visit.is_some() && !session.has_asked(&request) {
-            return;
-        }
         let directory = session.directory.clone();
         let all = request.get("questions").and_then(Value::as_array).into_iter().flatten();
         let questions: VecDeque<Question> = all.filter_map(read_question).collect();
@@ -257,15 +262,7 @@ fn shown(request: &Map<String, Value>, call: Option<&super::turn::Call>) -> Perm
         // differ from time to time.
         input.remove("description");
     }
-    Permission {
-        request: String::new(),
-        kind,
-        tool: tool.to_owned(),
-        title,
-        input,
-        options: Permission::decisions(),
-        expires_at: None,
-    }
+    Permission::new(kind, tool, title, input)
 }
 
 fn read_question(question: &Value) -> Option<Question> {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     client::{self, HEALTH},
+    launch::warn_of_any_server,
     server,
 };
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
     },
     event::Mode,
     failure::{Failure, FailureKind},
-    request::{Format, Options, ProjectSettings, PromptCommands, Thinking},
+    request::{Options, ProjectSettings},
 };
 
 /// How a server of somebody else's is spoken to.
@@ -113,18 +114,7 @@ fn warnings(options: &Options) -> Vec<String> {
         options.project_settings == ProjectSettings::Trusted,
         "whether settings in the directory are obeyed is for the server's operator to say",
     );
-    warn(
-        options.thinking == Some(Thinking::Off),
-        "opencode cannot switch thinking off for every model; asking for the variant `none`",
-    );
-    warn(
-        options.prompt_commands == PromptCommands::On,
-        "opencode's server knows no slash commands and no @file; the prompt is sent as typed",
-    );
-    warn(
-        options.format == Format::Text || options.template.is_some(),
-        "format and template are for processes; opencode's server is spoken to in its own way",
-    );
+    warn_of_any_server(&mut warnings, options);
     warnings
 }
 

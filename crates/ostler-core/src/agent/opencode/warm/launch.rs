@@ -11,12 +11,12 @@ use crate::{
         command_line::{push, warn_if},
         http::Login,
         opencode::{
-            launch::carry,
+            launch::{carry, warn_of_thinking},
             settings::{self, AGENT, Carrier, Settings},
             variables,
         },
     },
-    request::{Format, Options, PromptCommands, Thinking},
+    request::{Format, Options, PromptCommands},
 };
 
 /// The variables with which the server is told who may call it.
@@ -69,23 +69,27 @@ fn process_settings(launch: &WarmLaunch<'_>) -> Settings {
 fn warnings(launch: &WarmLaunch<'_>, settings: &mut Settings) -> Vec<String> {
     let options = launch.options;
     let mut warnings = std::mem::take(&mut settings.warnings);
-    let mut warn = |applies: bool, text: &str| warn_if(&mut warnings, applies, text);
-    warn(
-        options.thinking == Some(Thinking::Off),
-        "opencode cannot switch thinking off for every model; asking for the variant `none`",
-    );
-    warn(
-        options.prompt_commands == PromptCommands::On,
-        "opencode's server knows no slash commands and no @file; the prompt is sent as typed",
-    );
-    warn(
-        options.format == Format::Text || options.template.is_some(),
-        "format and template are for one-shot turns; opencode's server is spoken to in its own way",
-    );
-    warn(
+    warn_of_any_server(&mut warnings, options);
+    warn_if(
+        &mut warnings,
         settings.rules.is_some() && Carrier::of(options) == Carrier::None,
         "OPENCODE_CONFIG and OPENCODE_CONFIG_CONTENT are both yours, so permissions of an agent \
          in your settings count more than those of this turn",
     );
     warnings
+}
+
+/// Warns of what no server can be told, whoever runs it.
+pub(super) fn warn_of_any_server(warnings: &mut Vec<String>, options: &Options) {
+    warn_of_thinking(warnings, options);
+    warn_if(
+        warnings,
+        options.prompt_commands == PromptCommands::On,
+        "opencode's server knows no slash commands and no @file; the prompt is sent as typed",
+    );
+    warn_if(
+        warnings,
+        options.format == Format::Text || options.template.is_some(),
+        "format and template are for processes; opencode's server is spoken to in its own way",
+    );
 }

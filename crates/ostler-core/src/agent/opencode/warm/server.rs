@@ -31,7 +31,7 @@ use crate::{
         },
         words::exit_words,
     },
-    event::{EventBody, Status, StopReason, Stream},
+    event::{EventBody, Status, Stream},
     failure::{Failure, FailureKind},
 };
 
@@ -206,10 +206,7 @@ impl Server {
                     self.seek(out);
                     self.advance(session, out);
                 } else {
-                    let text = "the session is not open";
-                    let failure = Some(Failure::new(FailureKind::Internal, text));
-                    let end = Box::new(TurnEnd { failure, ..TurnEnd::default() });
-                    out.push(Action::EndTurn { turn, end });
+                    out.push(Action::EndTurn { turn, end: Box::new(TurnEnd::not_open()) });
                 }
             }
             Order::Steer { turn, text } => self.steer(turn, text, out),
@@ -332,8 +329,8 @@ impl Server {
         }
         if held.model(None).is_some_and(|model| !model.contains('/')) {
             let text = "opencode's models are named provider/model; this one names no provider";
-            let failure = Some(Failure::new(FailureKind::InvalidRequest, text));
-            let end = Box::new(TurnEnd { failure, ..TurnEnd::default() });
+            let end = TurnEnd::failed(Failure::new(FailureKind::InvalidRequest, text));
+            let end = Box::new(end);
             return out.push(Action::EndTurn { turn: held.turn, end });
         }
         let body = held.body(&held.prompt, session.model.as_deref());
@@ -414,12 +411,7 @@ impl Server {
     }
 
     fn cancel(&mut self, turn: TurnKey, out: &mut Vec<Action>) {
-        let cancelled = || {
-            let text = "the turn was cancelled before it began";
-            let failure = Some(Failure::new(FailureKind::Cancelled, text));
-            let stop_reason = Some(StopReason::Cancelled);
-            Box::new(TurnEnd { failure, stop_reason, ..TurnEnd::default() })
-        };
+        let cancelled = || Box::new(TurnEnd::never_begun());
         for session in self.sessions.values_mut() {
             if session.held.as_ref().is_some_and(|held| held.turn == turn) {
                 // The server knows nothing of it yet.
@@ -569,8 +561,7 @@ impl Server {
                 out.push(Action::EndTurn { turn: live.key, end });
             }
             if let Some(held) = session.held.take() {
-                let failure = Some(failure.clone());
-                let end = Box::new(TurnEnd { failure, ..TurnEnd::default() });
+                let end = Box::new(TurnEnd::failed(failure.clone()));
                 out.push(Action::EndTurn { turn: held.turn, end });
             }
         }

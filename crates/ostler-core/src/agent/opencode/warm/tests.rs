@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 
 use self::talk::{SESSION, Talk};
 use crate::{
-    agent::{Action, TurnEnd, TurnKey, testing::statuses},
+    agent::{
+        Action, TurnKey,
+        testing::{end_of_turn as end_of, failure_of_turn as failure_of, statuses},
+    },
     event::{EventBody, Status},
     request::{Options, Permissions},
 };
@@ -30,25 +33,8 @@ fn asking() -> Options {
     Options { permissions: Permissions::Ask, ..options() }
 }
 
-/// The end of a turn.
-fn end_of(actions: &[Action], wanted: TurnKey) -> &TurnEnd {
-    let mut ends = actions.iter().filter_map(|action| {
-        let Action::EndTurn { turn, end } = action else { return None };
-        (*turn == wanted).then_some(end.as_ref())
-    });
-    let end = ends.next().expect("the turn ends");
-    assert!(ends.next().is_none(), "the turn ends once");
-    end
-}
-
 fn has_ended(actions: &[Action], wanted: TurnKey) -> bool {
     actions.iter().any(|action| matches!(action, Action::EndTurn { turn, .. } if *turn == wanted))
-}
-
-/// The kind and the words of a turn's failure.
-fn failure_of(actions: &[Action], turn: TurnKey) -> (&str, &str) {
-    let failure = end_of(actions, turn).failure.as_ref().expect("a failure");
-    (failure.kind.code(), &failure.message)
 }
 
 /// The text that a reader of the events is left with.

@@ -151,7 +151,7 @@ impl Server {
     fn drop_held(&mut self, key: SessionKey, failure: Failure, out: &mut Vec<Action>) {
         let held = self.sessions.get_mut(&key.0).and_then(|session| session.held.take());
         if let Some(held) = held {
-            let end = Box::new(TurnEnd { failure: Some(failure), ..TurnEnd::default() });
+            let end = Box::new(TurnEnd::failed(failure));
             out.push(Action::EndTurn { turn: held.turn, end });
         }
     }

@@ -102,7 +102,8 @@ async fn cut_everywhere(rig: &Rig, seed: u64) {
     let mut expected = BTreeMap::new();
     let mut memo = None;
     for prompt in PROMPTS {
-        let (account, next) = turn(&agent, &request, memo, prompt, &mut Random(seed)).await;
+        let (account, next) =
+            turn(&agent, &request, memo, prompt, (&proxy, &mut Random(seed))).await;
         memo = next;
         assert!(account.is_what(prompt), "{prompt} without cuts: {account:#?}");
         expected.insert(*prompt, account);
@@ -181,7 +182,8 @@ impl Sessions {
             assert!(n_asked < MAX_TURNS, "{}", proxy.counts());
             let prompt = PROMPTS[(number * n_each + n_asked) % PROMPTS.len()];
             n_asked += 1;
-            let (account, next) = turn(&self.agent, &self.request, memo, prompt, &mut random).await;
+            let (account, next) =
+                turn(&self.agent, &self.request, memo, prompt, (proxy, &mut random)).await;
             memo = next;
             assert_eq!(account, self.expected[prompt], "{prompt}, with seed {seed}");
             self.n_turns.fetch_add(1, Ordering::Relaxed);
@@ -195,7 +197,7 @@ async fn turn(
     request: &TurnRequest,
     memo: Option<Memo>,
     prompt: &str,
-    random: &mut Random,
+    (proxy, random): (&Proxy, &mut Random),
 ) -> (Account, Option<Memo>) {
     let request = TurnRequest { prompt: prompt.to_owned(), ..request.clone() };
     let request = match memo {
@@ -210,7 +212,7 @@ async fn turn(
             if let EventBody::Permission(asked) = &event.body {
                 if random.below(2) == 0 {
                     // The stream is cut while it waits.
-                    tokio::time::sleep(Duration::from_millis(150)).await;
+                    proxy.next_cut().await;
                 }
                 let is_denied = asked.title.contains("denied");
                 let decision = if is_denied { Decision::Deny } else { Decision::Allow };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    agent::{ONLY_SESSION, Order, SessionKey},
+    agent::{ONLY_SESSION, Order, SessionKey, testing::thought_blocks},
     permission::{PermissionKind, Ruling},
     protocol::testing::methods,
     request::PromptCommands,
@@ -307,14 +307,7 @@ fn thoughts_are_blocks_of_their_own() {
         let content = json!({ "type": "text", "text": text });
         talk.tell(json!({ "sessionUpdate": "agent_thought_chunk", "content": content }));
     }
-    let blocks: Vec<_> = events(&talk.actions)
-        .into_iter()
-        .filter_map(|event| {
-            let EventBody::Thinking { block, .. } = event else { return None };
-            Some(block.as_str())
-        })
-        .collect();
-    assert_eq!(blocks, ["t1", "t2"]);
+    assert_eq!(thought_blocks(&talk.actions), ["t1", "t2"]);
 }
 
 #[test]

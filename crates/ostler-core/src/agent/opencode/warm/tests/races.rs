@@ -298,12 +298,7 @@ fn a_message_whose_beginning_was_not_heard_is_read() {
 
 #[test]
 fn an_answer_from_before_a_session_was_resumed_is_not_taken_for_this_one() {
-    let mut talk = Talk::resumed(SESSION);
-    talk.prompt(FIRST, "hi", &options());
-    let time = json!({ "created": 10, "updated": 30 });
-    let session = json!({ "id": SESSION, "directory": "/workspace", "time": time });
-    talk.reply("/session/", 200, &session);
-    talk.reply("/prompt_async", 204, &Value::Null);
+    let mut talk = Talk::sent_again();
     let over = json!({ "finish": "stop", "time": { "created": 20, "completed": 25 } });
     talk.assistant("msg_a0", "msg_u0", over);
     talk.text("msg_a0", "prt_0", "An old answer", true);

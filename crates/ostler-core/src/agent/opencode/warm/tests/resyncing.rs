@@ -100,12 +100,7 @@ fn a_prompt_that_was_taken_up_unseen_is_found_by_its_text() {
 
 #[test]
 fn the_same_prompt_of_a_turn_before_is_not_taken_for_this_one() {
-    let mut talk = Talk::resumed(SESSION);
-    talk.prompt(FIRST, "hi", &options());
-    let time = json!({ "created": 10, "updated": 30 });
-    let session = json!({ "id": SESSION, "directory": "/workspace", "time": time });
-    talk.reply("/session/", 200, &session);
-    talk.reply("/prompt_async", 204, &Value::Null);
+    let mut talk = Talk::sent_again();
     cut(&mut talk);
     let late = json!({ "id": "msg_u1", "role": "user", "time": { "created": 20 } });
     talk.tell("message.updated", json!({ "info": late }));
@@ -121,12 +116,7 @@ fn the_same_prompt_of_a_turn_before_is_not_taken_for_this_one() {
 fn a_turn_that_is_not_found_is_looked_for_again_and_then_given_up() {
     let mut talk = Talk::sent(&options());
     cut(&mut talk);
-    for _ in 0..11 {
-        talk.reply("/message?", 200, &json!([]));
-        talk.reply("/session/status", 200, &json!({}));
-        talk.open_calls.clear();
-        talk.ring();
-    }
+    talk.find_nothing();
     assert_eq!(failure_of(&talk.actions, FIRST).0, "unavailable");
 }
 

@@ -97,6 +97,28 @@ impl Talk {
         talk
     }
 
+    /// Begins one with a turn in a session that had turns until the server's
+    /// time 30.
+    pub(super) fn sent_again() -> Self {
+        let mut talk = Self::resumed(SESSION);
+        talk.prompt(FIRST, "hi", &options());
+        let time = json!({ "created": 10, "updated": 30 });
+        let session = json!({ "id": SESSION, "directory": "/workspace", "time": time });
+        talk.reply("/session/", 200, &session);
+        talk.reply("/prompt_async", 204, &Value::Null);
+        talk
+    }
+
+    /// Lets it look for a turn again and again, and find nothing.
+    pub(super) fn find_nothing(&mut self) {
+        for _ in 0..11 {
+            self.reply("/message?", 200, &json!([]));
+            self.reply("/session/status", 200, &json!({}));
+            self.open_calls.clear();
+            self.ring();
+        }
+    }
+
     /// The server takes a prompt up.
     pub(super) fn begin(&mut self, n: &str) {
         self.user(&format!("msg_u{n}"));

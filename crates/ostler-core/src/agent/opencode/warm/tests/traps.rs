@@ -101,12 +101,7 @@ fn a_turn_that_left_nothing_is_looked_for_and_does_not_hang() {
     talk.user("msg_u1");
     talk.tell("session.status", json!({ "status": { "type": "busy" } }));
     talk.tell("session.idle", json!({}));
-    for _ in 0..11 {
-        talk.reply("/message?", 200, &json!([]));
-        talk.reply("/session/status", 200, &json!({}));
-        talk.open_calls.clear();
-        talk.ring();
-    }
+    talk.find_nothing();
     assert_eq!(failure_of(&talk.actions, FIRST).0, "unavailable");
 }
 

@@ -17,7 +17,7 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::{Notify, watch},
     task::JoinSet,
     time::{Instant, timeout_at},
 };
@@ -35,6 +35,7 @@ struct State {
     cuts: watch::Sender<bool>,
     random: Mutex<Random>,
     counts: [AtomicU64; KINDS.len()],
+    was_cut: Notify,
 }
 
 /// Where a stream is cut.
@@ -88,6 +89,7 @@ impl Proxy {
             cuts: watch::Sender::new(false),
             random: Mutex::new(Random(seed)),
             counts: Default::default(),
+            was_cut: Notify::new(),
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, Arc::clone(&state)));
@@ -97,6 +99,13 @@ impl Proxy {
     /// Cuts the stream that is open, and from now on every one.
     pub(super) fn begin_to_cut(&self) {
         self.state.cuts.send_replace(true);
+    }
+
+    /// Waits until a stream is cut; not at all while none is.
+    pub(super) async fn next_cut(&self) {
+        if *self.state.cuts.borrow() {
+            self.state.was_cut.notified().await;
+        }
     }
 
     /// Returns whether there were cuts at every kind of place.
@@ -244,6 +253,7 @@ impl State {
     fn count(&self, kind: Kind) {
         let at = KINDS.iter().position(|known| *known == kind).unwrap();
         self.counts[at].fetch_add(1, Ordering::Relaxed);
+        self.was_cut.notify_waiters();
     }
 }
 
