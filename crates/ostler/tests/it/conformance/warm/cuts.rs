@@ -32,8 +32,13 @@ use crate::conformance::OPENCODE;
 
 const N_CUTS: u64 = 200;
 const N_SESSIONS: usize = 4;
-/// How many turns a session has at most until there were enough.
-const MAX_TURNS: usize = 100;
+/// How many turns are a conversation: what is read anew after a cut grows with it.
+const N_TURNS: usize = 10;
+/// How many conversations a task has: the process does not take any number.
+const N_CONVERSATIONS: usize = 6;
+/// How many turns there are at most until there were enough cuts. Where the
+/// machine is slow, there is more of a turn between two of them.
+const MAX_TURNS: usize = 300;
 /// After how many turns the rarer kinds of cuts are not waited for any more.
 const ENOUGH_TURNS: usize = 40;
 /// No turn takes longer, however often it is cut; most take less than a second.
@@ -54,6 +59,7 @@ const PROMPTS: &[&str] = &[
     "sim:empty",
     "sim:length",
     "sim:once-500",
+    "sim:once-cut",
 ];
 
 /// What a turn comes to for whoever follows it.
@@ -184,7 +190,8 @@ impl Sessions {
             n_asked += 1;
             let (account, next) =
                 turn(&self.agent, &self.request, memo, prompt, (proxy, &mut random)).await;
-            memo = next;
+            let is_last = n_asked % N_TURNS == 0 && n_asked < N_TURNS * N_CONVERSATIONS;
+            memo = next.filter(|_| !is_last);
             assert_eq!(account, self.expected[prompt], "{prompt}, with seed {seed}");
             self.n_turns.fetch_add(1, Ordering::Relaxed);
         }
