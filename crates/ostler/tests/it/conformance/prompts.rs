@@ -54,7 +54,7 @@ fn emoji_and_newlines_arrive_as_typed(facts: &'static Facts) {
 }
 
 fn the_literal_line_passes_prompts_it_could_misread_on_standard_input(facts: &'static Facts) {
-    check(facts, &["-x", "@/etc/hostname", "plain words"], &["--format", "json"]);
+    check(facts, &["-x", "@/etc/hostname"], &["--format", "json"]);
 }
 
 fn an_empty_prompt_is_refused(facts: &'static Facts) {

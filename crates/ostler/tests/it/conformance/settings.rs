@@ -26,14 +26,12 @@ fn the_system_prompt_reaches_the_model(facts: &'static Facts) {
     let marker = "Always mention the \"blue\" heron \u{1f426}.\nSecond line.";
     let file = rig.place.path("system.md");
     fs::write(&file, marker).unwrap();
-    for option in [["--system", marker], ["--system-file", file.to_str().unwrap()]] {
-        let before = rig.model.requests().len();
-        let (code, events) = rig.ask("hello", &option);
-        assert_eq!(code, Some(0), "{}", events.last());
-        let requests = rig.model.requests();
-        let asked = requests.iter().skip(before).filter(|request| request.prompt.is_some());
-        assert!(asked.into_iter().all(|request| has_text(&request.body, marker)));
-    }
+    let (code, events) = rig.ask("hello", &["--system-file", file.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{}", events.last());
+    let requests = rig.model.requests();
+    let asked: Vec<_> = requests.iter().filter(|request| request.prompt.is_some()).collect();
+    assert!(!asked.is_empty());
+    assert!(asked.iter().all(|request| has_text(&request.body, marker)));
 }
 
 /// Returns whether a text stands anywhere in a request.
@@ -183,7 +181,12 @@ fn other_variables_of_the_operator_reach_no_tool(facts: &'static Facts) {
 
 fn the_thinking_level_is_accepted_at_every_step(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts) else { return };
-    for level in ["off", "minimal", "low", "medium", "high"] {
+    let levels: &[&str] = match facts.agent {
+        // It takes any word for a level, and seconds of a processor for a start.
+        "opencode" => &["off", "high"],
+        _ => &["off", "minimal", "low", "medium", "high"],
+    };
+    for level in levels {
         let (code, events) = rig.ask("hello", &["--thinking", level]);
         assert_eq!(code, Some(0), "{level}: {}", events.last());
     }

@@ -219,10 +219,10 @@ impl Plan {
         let (bytes, limit_ms) = if kind == Kind::Anywhere {
             // The shortest are told only that they are connected.
             let most = [200, 1000, 5000][random.below(3)];
-            (random.below(most), 50 + random.below(200))
+            (random.below(most), 20 + random.below(150))
         } else {
             // Behind the first event, which says that the stream is open.
-            (200, 1000)
+            (200, 500)
         };
         let limit = Duration::from_millis(limit_ms as u64);
         Self { kind, bytes, limit }
