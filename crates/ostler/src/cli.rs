@@ -7,12 +7,14 @@ mod demo;
 mod doctor;
 mod plan;
 mod prompt;
+mod queue;
 mod rehearsal;
 mod render;
 mod requests;
 mod run;
 mod signals;
 mod sim;
+mod store;
 mod turn_args;
 mod typed;
 
@@ -46,6 +48,10 @@ enum Command {
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
     Doctor(doctor::DoctorArgs),
+    /// Look at the jobs of the gateway, cancel them, or try them again
+    Queue(queue::QueueArgs),
+    /// Back up or check what the gateway has stored
+    Store(store::StoreArgs),
     /// Tour the agents against a simulated model; needs no key and nothing installed
     Demo(demo::DemoArgs),
     /// Start the simulated model and print what each CLI needs to reach it
@@ -106,6 +112,8 @@ pub(crate) fn main() -> ExitCode {
             Command::Chat(args) => chat::run(*args, settings, &mut ui).await,
             Command::Agents(args) => agents::run(args, settings, &mut ui).await,
             Command::Doctor(args) => doctor::run(args, settings, &mut ui).await,
+            Command::Queue(args) => queue::run(args, settings, &mut ui).await,
+            Command::Store(args) => store::run(args, settings, &mut ui).await,
             Command::Demo(args) => demo::run(args, settings, &mut ui).await,
             Command::Sim(args) => sim::run(args, &mut ui).await,
             Command::Scripted { .. } => Exit::Usage,

@@ -16,11 +16,14 @@ use std::{
 };
 
 use ostler_core::{
+    HostConfig,
     agent::{self, AgentRef, NameError, Roster, acp::CustomError, http::ServerAddress},
     environment::Variables,
     request::Permissions,
 };
 use thiserror::Error;
+
+use crate::store::{Location, LocationError};
 
 /// How many model calls a turn may make when `BACKEND_MAX_TURNS` cannot be read.
 const DEFAULT_MAX_TURNS: u32 = 25;
@@ -70,6 +73,8 @@ pub(crate) struct Settings {
     /// The server that is the agent `opencode`: `OPENCODE_ENABLED`, `OPENCODE_URL`,
     /// `OPENCODE_USERNAME` and `OPENCODE_PASSWORD`.
     pub(crate) opencode_server: Option<ServerAddress>,
+    /// Where the store is: `OSTLER_DATABASE_URL`, else a file in the data folder.
+    pub(crate) store: Location,
     /// What was read but is not as it should be.
     pub(crate) warnings: Vec<String>,
 }
@@ -142,7 +147,17 @@ impl Settings {
             password: raw("OPENCODE_PASSWORD")?,
         };
         let opencode_server = server::read(&server, &mut warnings)?;
+        let store = match text("OSTLER_DATABASE_URL")? {
+            Some(url) => url.parse().map_err(|error: LocationError| ConfigError::Value {
+                name: "OSTLER_DATABASE_URL",
+                why: error.to_string(),
+            })?,
+            None => {
+                Location::in_folder(&HostConfig::from_environment(environment.clone()).data_dir)
+            }
+        };
         Ok(Self {
+            store,
             roster: Roster::default(),
             opencode_server,
             agent: agent::resolve_backend(raw("AGENT_BACKEND")?)?.into(),

@@ -2,7 +2,14 @@
 //! what one of the commands says.
 
 mod cli;
+mod clock;
 mod config;
+#[cfg_attr(not(test), expect(dead_code, reason = "used by the gateway's runtime"))]
+mod id;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
+mod queue;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
+mod store;
 mod ui;
 
 use std::process::ExitCode;

@@ -1,0 +1,210 @@
+//! `ostler queue`: the jobs of the gateway. Works while it runs, and when it
+//! does not; what changes is seen by the gateway within seconds.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::{
+    Exit,
+    agents::FormArg,
+    store::{failed, print, shown},
+};
+use crate::{
+    clock::Millis,
+    config::Settings,
+    id::JobId,
+    queue::{CancelOutcome, Job, JobState, Limits, Queue, RetryOutcome, Stats},
+    store::{Store, StoreError, Use},
+    ui::{Ui, printable},
+};
+
+/// Why a job was cancelled that somebody cancelled here.
+const REASON: &str = "cancelled by the operator";
+
+#[derive(Args, Debug)]
+pub(crate) struct QueueArgs {
+    #[command(subcommand)]
+    command: QueueCommand,
+    /// What to print
+    #[arg(long, value_enum, default_value = "text", global = true)]
+    output: FormArg,
+}
+
+#[derive(Debug, Subcommand)]
+enum QueueCommand {
+    /// List jobs, newest first
+    List {
+        /// Only those that are waiting, ready, running, done, dead or cancelled
+        #[arg(long)]
+        state: Option<JobState>,
+        /// Begin after this job
+        #[arg(long, value_name = "JOB")]
+        after: Option<JobId>,
+        /// How many at most
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+    },
+    /// Show a job with all that is known of it
+    Show { job: JobId },
+    /// Cancel a job; one that runs is told to stop
+    Cancel { job: JobId },
+    /// Put a dead job back into its lane
+    Retry { job: JobId },
+    /// Count the jobs
+    Stats,
+}
+
+impl QueueCommand {
+    fn purpose(&self) -> Use {
+        match self {
+            Self::List { .. } | Self::Show { .. } | Self::Stats => Use::Look,
+            Self::Cancel { .. } | Self::Retry { .. } => Use::Beside,
+        }
+    }
+}
+
+/// A page of jobs. Part of the contract.
+#[derive(Serialize)]
+struct Page {
+    jobs: Vec<Job>,
+    /// What to give as `--after` for more; null when there is no more.
+    next: Option<JobId>,
+}
+
+/// What became of a wish. Part of the contract.
+#[derive(Serialize)]
+struct Outcome {
+    job: JobId,
+    outcome: &'static str,
+    #[serde(skip)]
+    is_done: bool,
+}
+
+/// Does what the subcommand says.
+pub(crate) async fn run(args: QueueArgs, settings: Settings, ui: &mut Ui) -> Exit {
+    let store = match Store::open(&settings.store, args.command.purpose()).await {
+        Ok(store) => store,
+        Err(error) => return failed(&error, ui),
+    };
+    let queue = Queue::new(store.clone(), Limits::default());
+    let done = perform(&queue, args.command, args.output, ui).await;
+    store.close().await;
+    match done {
+        Ok(exit) => exit,
+        Err(error) => failed(&error, ui),
+    }
+}
+
+async fn perform(
+    queue: &Queue,
+    command: QueueCommand,
+    output: FormArg,
+    ui: &mut Ui,
+) -> Result<Exit, StoreError> {
+    let (printed, exit) = match command {
+        QueueCommand::List { state, after, limit } => {
+            let jobs = queue.list(state, after, limit).await?;
+            let is_full = u32::try_from(jobs.len()).is_ok_and(|n_jobs| n_jobs == limit);
+            let next = jobs.last().filter(|_| is_full).map(|job| job.id);
+            let text = listed(&jobs, next);
+            (print(&Page { jobs, next }, &text, output, ui), Exit::Answered)
+        }
+        QueueCommand::Show { job } => match queue.find(job).await? {
+            Some(job) => (print(&job, &described(&job), output, ui), Exit::Answered),
+            None => {
+                ui.notice(&format!("ostler: there is no job {job}"));
+                return Ok(Exit::Failed);
+            }
+        },
+        QueueCommand::Cancel { job } => {
+            let outcome = cancelled(job, queue.cancel(job, REASON, Millis::now()).await?);
+            wish(&outcome, output, ui)
+        }
+        QueueCommand::Retry { job } => wish(&retried(job, queue.retry(job).await?), output, ui),
+        QueueCommand::Stats => {
+            let stats = queue.stats().await?;
+            (print(&stats, &counted(&stats), output, ui), Exit::Answered)
+        }
+    };
+    Ok(shown(printed, exit, ui))
+}
+
+fn wish(outcome: &Outcome, output: FormArg, ui: &mut Ui) -> (std::io::Result<()>, Exit) {
+    let text = format!("{}: {}", outcome.job, outcome.outcome.replace('_', " "));
+    let exit = if outcome.is_done { Exit::Answered } else { Exit::Failed };
+    (print(outcome, &text, output, ui), exit)
+}
+
+fn cancelled(job: JobId, outcome: CancelOutcome) -> Outcome {
+    let (outcome, is_done) = match outcome {
+        CancelOutcome::Cancelled | CancelOutcome::Ended(JobState::Cancelled) => ("cancelled", true),
+        CancelOutcome::Requested => ("cancel_requested", true),
+        CancelOutcome::Ended(_) => ("already_over", false),
+        CancelOutcome::Unknown => ("unknown_job", false),
+    };
+    Outcome { job, outcome, is_done }
+}
+
+fn retried(job: JobId, outcome: RetryOutcome) -> Outcome {
+    let (outcome, is_done) = match outcome {
+        RetryOutcome::Retried(_) => ("enqueued", true),
+        RetryOutcome::NotDead(_) => ("not_dead", false),
+        RetryOutcome::Unknown => ("unknown_job", false),
+    };
+    Outcome { job, outcome, is_done }
+}
+
+fn listed(jobs: &[Job], next: Option<JobId>) -> String {
+    let line = |job: &Job| {
+        let reason = job.reason.as_deref().unwrap_or_default();
+        let line = format!(
+            "{}  {:<9}  {}  {}  {}  {reason}",
+            job.id, job.state, job.enqueued_at, job.kind, job.lane
+        );
+        printable(line.trim_end())
+    };
+    let mut lines: Vec<_> = jobs.iter().map(line).collect();
+    if lines.is_empty() {
+        lines.push("no jobs".to_owned());
+    }
+    if let Some(next) = next {
+        lines.push(format!("more with --after {next}"));
+    }
+    lines.join("\n")
+}
+
+fn described(job: &Job) -> String {
+    let time = |time: Option<Millis>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
+    let lines = [
+        format!("job       {}", job.id),
+        format!("lane      {} (place {})", job.lane, job.seq),
+        format!("kind      {} (priority {})", job.kind, job.priority),
+        format!(
+            "state     {}{}",
+            job.state,
+            if job.cancel_requested { ", to be cancelled" } else { "" }
+        ),
+        format!("attempts  {}, failures {} of {}", job.attempt, job.failures, job.max_failures),
+        format!(
+            "worker    {} until {}",
+            job.owner.as_deref().unwrap_or("-"),
+            time(job.lease_until)
+        ),
+        format!("enqueued  {}", job.enqueued_at),
+        format!("started   {}", time(job.started_at)),
+        format!("ended     {}", time(job.ended_at)),
+        format!("reason    {}", job.reason.as_deref().unwrap_or("-")),
+        format!("payload   {}", job.payload),
+    ];
+    lines.map(|line| printable(&line)).join("\n")
+}
+
+fn counted(stats: &Stats) -> String {
+    let Stats { waiting, ready, running, done, dead, cancelled, oldest_at } = stats;
+    let oldest = oldest_at.map(|time| format!(", the oldest since {time}")).unwrap_or_default();
+    format!(
+        "{} not begun ({waiting} waiting, {ready} ready{oldest}), {running} running, {done} done, \
+         {dead} dead, {cancelled} cancelled",
+        waiting + ready
+    )
+}

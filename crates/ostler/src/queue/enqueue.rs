@@ -1,0 +1,167 @@
+//! Accepting work.
+
+use thiserror::Error;
+
+use super::{JobState, LaneId, Queue};
+use crate::{
+    clock::Millis,
+    id::JobId,
+    store::{Conn, StoreError, Topic, WriteError, jobs},
+};
+
+/// How many failures make a job dead unless it says otherwise.
+const MAX_FAILURES: u32 = 10;
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// In the whole store. Gateways that accept at the same moment on
+    /// PostgreSQL do not see each other's, so it may be exceeded by a few.
+    pub(crate) waiting: u32,
+    /// In one lane.
+    pub(crate) waiting_in_lane: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { waiting: 100, waiting_in_lane: 100 }
+    }
+}
+
+/// What makes a message the same message, however often it is delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MessageKey {
+    pub(crate) channel: String,
+    pub(crate) message: String,
+}
+
+/// Work that is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewJob {
+    /// What sort of work it is.
+    pub(crate) kind: String,
+    /// The work, as JSON.
+    pub(crate) payload: String,
+    /// Higher goes first, among lanes.
+    pub(crate) priority: i64,
+    /// How many failures make it dead.
+    pub(crate) max_failures: u32,
+    /// When it may begin at the earliest; nothing for at once.
+    pub(crate) not_before: Option<Millis>,
+    /// The message that it is of, if that may come twice.
+    pub(crate) message: Option<MessageKey>,
+}
+
+impl NewJob {
+    /// Makes a job with the defaults.
+    pub(crate) fn new(kind: &str, payload: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            payload: payload.to_owned(),
+            priority: 0,
+            max_failures: MAX_FAILURES,
+            not_before: None,
+            message: None,
+        }
+    }
+}
+
+/// What became of accepted work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Enqueued {
+    New(JobId),
+    /// The message had become this job before.
+    Again(JobId),
+}
+
+/// Why work was not accepted. Nothing was stored.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum EnqueueError {
+    /// Too much waits already. The sender is to be told.
+    #[error("the queue is full: {waiting} jobs wait, and the limit is {limit}")]
+    QueueFull {
+        /// How many wait: in the store, or in the lane.
+        waiting: u64,
+        /// How many may.
+        limit: u32,
+    },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl WriteError for EnqueueError {
+    fn store_error(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::QueueFull { .. } => None,
+        }
+    }
+}
+
+impl Queue {
+    /// Accepts work. Once this returns, it will be done.
+    pub(crate) async fn enqueue(
+        &self,
+        lane: LaneId,
+        job: NewJob,
+        now: Millis,
+    ) -> Result<Enqueued, EnqueueError> {
+        // The id is made here: a try whose commit may have happened is told
+        // from the next one by it.
+        let args = (JobId::new(), lane, job, self.limits, now);
+        self.store
+            .write_repeatable(args, |conn, (id, lane, job, limits, now)| {
+                Box::pin(enqueue(conn, *id, lane, job, *limits, *now))
+            })
+            .await
+    }
+}
+
+/// Accepts work within a write, together with what else belongs to it. Doing
+/// it twice with the same id is the same as once.
+pub(crate) async fn enqueue(
+    conn: &mut Conn,
+    id: JobId,
+    lane: &LaneId,
+    job: &NewJob,
+    limits: Limits,
+    now: Millis,
+) -> Result<Enqueued, EnqueueError> {
+    if let Some(MessageKey { channel, message }) = &job.message {
+        match jobs::note_message(conn, channel, message, id, now).await? {
+            None => {}
+            Some(same) if same == id => return Ok(Enqueued::New(id)),
+            Some(earlier) => return Ok(Enqueued::Again(earlier)),
+        }
+    } else if jobs::find(conn, id).await?.is_some() {
+        return Ok(Enqueued::New(id));
+    }
+    let seq = jobs::take_place(conn, lane).await?;
+    // One more than the limit is counted, so that a limit that was lowered is told as it is.
+    let waiting = jobs::count_in_lane(conn, lane, limits.waiting_in_lane.saturating_add(1)).await?;
+    refuse_beyond(waiting, limits.waiting_in_lane)?;
+    let waiting = jobs::count_not_begun(conn, limits.waiting.saturating_add(1)).await?;
+    refuse_beyond(waiting, limits.waiting)?;
+    let insert = jobs::Insert {
+        id,
+        lane,
+        seq,
+        kind: &job.kind,
+        payload: &job.payload,
+        priority: job.priority,
+        max_failures: i64::from(job.max_failures.max(1)),
+        not_before: job.not_before.unwrap_or(Millis(0)),
+        now,
+    };
+    if jobs::insert(conn, &insert).await? == JobState::Ready {
+        conn.wake(Topic::Jobs);
+    }
+    Ok(Enqueued::New(id))
+}
+
+fn refuse_beyond(waiting: u64, limit: u32) -> Result<(), EnqueueError> {
+    if waiting >= u64::from(limit) {
+        return Err(EnqueueError::QueueFull { waiting, limit });
+    }
+    Ok(())
+}

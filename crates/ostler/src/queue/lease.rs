@@ -1,0 +1,187 @@
+//! Giving work to somebody, for as long as he says that he is at it.
+
+use std::{fmt, time::Duration};
+
+use super::{Job, JobState, LaneId, Queue};
+use crate::{
+    clock::Millis,
+    id::JobId,
+    store::{Conn, Location, StoreError, Topic, jobs},
+};
+
+/// How many expired leases are dealt with at once.
+const BATCH: u32 = 100;
+/// Why a job failed whose worker was not heard of any more.
+const EXPIRED: &str = "its gateway stopped or was not heard of in time";
+
+/// Who works: a gateway, by a name that no other has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WorkerId(String);
+
+impl WorkerId {
+    pub(crate) fn new(name: impl fmt::Display) -> Self {
+        Self(name.to_string())
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a worker shows to say something about a job: which attempt he is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    pub(crate) job: JobId,
+    pub(crate) lane: LaneId,
+    pub(crate) attempt: i64,
+    pub(crate) owner: WorkerId,
+}
+
+/// Whether a job is still one's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lease {
+    Held,
+    /// It is, but somebody wants it to end.
+    CancelRequested,
+    /// Somebody else has it, or it has ended. Stop, and say nothing more about it.
+    Lost,
+}
+
+/// What became of jobs whose leases had expired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reclaimed {
+    /// To be done again.
+    pub(crate) ready: u64,
+    /// Failed too often.
+    pub(crate) dead: u64,
+    /// Were to be cancelled anyway.
+    pub(crate) cancelled: u64,
+}
+
+impl Queue {
+    /// Gives the next job to a worker, or nothing if all lanes are busy, empty
+    /// or not due. Renew the lease at a third of its length.
+    pub(crate) async fn claim(
+        &self,
+        owner: &WorkerId,
+        now: Millis,
+        lease: Duration,
+    ) -> Result<Option<(Job, Ticket)>, StoreError> {
+        let args = (owner.clone(), now.after(lease), now);
+        // If the commit is unclear, the job may be given to nobody until its
+        // lease expires: late, but not lost.
+        let job = self
+            .store
+            .write(args, |conn, (owner, until, now)| {
+                Box::pin(jobs::claim(conn, owner.as_str(), *until, *now))
+            })
+            .await?;
+        Ok(job.map(|job| {
+            let lane = job.lane.clone();
+            let ticket = Ticket { job: job.id, lane, attempt: job.attempt, owner: owner.clone() };
+            (job, ticket)
+        }))
+    }
+
+    /// Returns when the next job is due that has to wait for its time. Whoever
+    /// waits for jobs waits no longer than until then.
+    pub(crate) async fn next_due(&self, now: Millis) -> Result<Option<Millis>, StoreError> {
+        self.store.read(now, |conn, now| Box::pin(jobs::next_due(conn, *now))).await
+    }
+
+    /// Prolongs a lease, and says whether it is still held.
+    pub(crate) async fn renew(
+        &self,
+        ticket: &Ticket,
+        now: Millis,
+        lease: Duration,
+    ) -> Result<Lease, StoreError> {
+        let args = (ticket.clone(), now.after(lease));
+        let renewed = self.store.write_repeatable(args, |conn, (ticket, until)| {
+            let Ticket { job, attempt, owner, .. } = ticket;
+            Box::pin(jobs::renew(conn, *job, *attempt, owner.as_str(), *until))
+        });
+        Ok(match renewed.await? {
+            Some(false) => Lease::Held,
+            Some(true) => Lease::CancelRequested,
+            None => Lease::Lost,
+        })
+    }
+
+    /// Takes jobs back whose leases have expired, so that somebody else does them.
+    pub(crate) async fn reclaim(&self, now: Millis) -> Result<Reclaimed, StoreError> {
+        self.reclaim_leased_until(now, now).await
+    }
+
+    /// Takes all running jobs back when a gateway starts: on SQLite there is
+    /// no other gateway that could have them, whatever their leases say. On
+    /// PostgreSQL only what has expired.
+    pub(crate) async fn recover(&self, now: Millis) -> Result<Reclaimed, StoreError> {
+        let until = match self.store.location() {
+            Location::Sqlite(_) => Millis(i64::MAX),
+            Location::Postgres(_) => now,
+        };
+        self.reclaim_leased_until(until, now).await
+    }
+
+    async fn reclaim_leased_until(
+        &self,
+        until: Millis,
+        now: Millis,
+    ) -> Result<Reclaimed, StoreError> {
+        let mut reclaimed = Reclaimed::default();
+        loop {
+            let expired = self
+                .store
+                .read(until, |conn, until| Box::pin(jobs::expired(conn, *until, BATCH)))
+                .await?;
+            let n_found = expired.len();
+            for job in expired {
+                let args = (job, until, now);
+                // A write each: locks of several lanes at once could wait in a circle.
+                let end = self.store.write_repeatable(args, |conn, (job, until, now)| {
+                    Box::pin(take_back(conn, job, *until, *now))
+                });
+                match end.await? {
+                    Some(JobState::Ready) => reclaimed.ready += 1,
+                    Some(JobState::Dead) => reclaimed.dead += 1,
+                    Some(_) => reclaimed.cancelled += 1,
+                    None => {}
+                }
+            }
+            if n_found < BATCH as usize {
+                return Ok(reclaimed);
+            }
+        }
+    }
+}
+
+/// Takes one job back, unless it was renewed or ended meanwhile.
+async fn take_back(
+    conn: &mut Conn,
+    expired: &Job,
+    until: Millis,
+    now: Millis,
+) -> Result<Option<JobState>, StoreError> {
+    jobs::lock(conn, &expired.lane).await?;
+    // Renewing needs no lock of the lane: what holds it off is the row's own.
+    if !jobs::seize(conn, expired.id, expired.attempt, until).await? {
+        return Ok(None);
+    }
+    let Some(job) = jobs::find(conn, expired.id).await? else { return Ok(None) };
+    let failures = job.failures + 1;
+    let state = if job.cancel_requested {
+        jobs::end(conn, job.id, JobState::Cancelled, job.reason.as_deref(), now).await?;
+        JobState::Cancelled
+    } else if failures >= job.max_failures {
+        let reason = format!("{EXPIRED}, {failures} times");
+        jobs::end(conn, job.id, JobState::Dead, Some(&reason), now).await?;
+        JobState::Dead
+    } else {
+        jobs::put_back(conn, job.id, failures, Millis(0), Some(EXPIRED)).await?;
+        JobState::Ready
+    };
+    jobs::promote(conn, &job.lane).await?;
+    conn.wake(Topic::Jobs);
+    Ok(Some(state))
+}

@@ -1,0 +1,121 @@
+//! Looking at the queue, and clearing away what is long over.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Job, JobState, Queue};
+use crate::{
+    clock::Millis,
+    id::JobId,
+    store::{StoreError, jobs},
+};
+
+/// How much is removed in one transaction, so that others need not wait long.
+const BATCH: u32 = 500;
+
+/// The queue in numbers. As JSON it is part of the contract.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Stats {
+    pub(crate) waiting: u64,
+    pub(crate) ready: u64,
+    pub(crate) running: u64,
+    pub(crate) done: u64,
+    pub(crate) dead: u64,
+    pub(crate) cancelled: u64,
+    /// Since when the first of those waits that have not begun.
+    pub(crate) oldest_at: Option<Millis>,
+}
+
+/// For how long to keep what is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keep {
+    /// Jobs that are done or cancelled, and the names of messages. A message
+    /// that comes again later than this is a new one.
+    pub(crate) ended: Duration,
+    /// Dead jobs, which somebody should have a look at.
+    pub(crate) dead: Duration,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        Self { ended: 7 * DAY, dead: 30 * DAY }
+    }
+}
+
+impl Queue {
+    /// Returns a job.
+    pub(crate) async fn find(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.store.read(id, |conn, id| Box::pin(jobs::find(conn, *id))).await
+    }
+
+    /// Lists jobs, newest first, beginning after one of them.
+    pub(crate) async fn list(
+        &self,
+        state: Option<JobState>,
+        after: Option<JobId>,
+        limit: u32,
+    ) -> Result<Vec<Job>, StoreError> {
+        self.store
+            .read((state, after, limit), |conn, (state, after, limit)| {
+                Box::pin(async move {
+                    match state {
+                        Some(state) => jobs::list_in(conn, *state, *after, *limit).await,
+                        None => jobs::list(conn, *after, *limit).await,
+                    }
+                })
+            })
+            .await
+    }
+
+    /// Counts.
+    pub(crate) async fn stats(&self) -> Result<Stats, StoreError> {
+        self.store
+            .read((), |conn, ()| {
+                Box::pin(async move {
+                    let mut stats = Stats::default();
+                    for (state, n_jobs) in jobs::count_by_state(conn).await? {
+                        *stats.of(state) = n_jobs;
+                    }
+                    stats.oldest_at = jobs::oldest_not_begun(conn).await?;
+                    Ok(stats)
+                })
+            })
+            .await
+    }
+
+    /// Removes what is long over, and returns how many rows that were.
+    pub(crate) async fn clean_up(&self, keep: Keep, now: Millis) -> Result<u64, StoreError> {
+        let mut n_removed = 0;
+        loop {
+            let args = (now.before(keep.ended), now.before(keep.dead));
+            let n_now = self.store.write_repeatable(args, |conn, (ended, dead)| {
+                Box::pin(async move {
+                    Ok::<_, StoreError>(
+                        jobs::remove_ended(conn, *ended, BATCH).await?
+                            + jobs::remove_dead(conn, *dead, BATCH).await?
+                            + jobs::forget_messages(conn, *ended, BATCH).await?,
+                    )
+                })
+            });
+            match n_now.await? {
+                0 => return Ok(n_removed),
+                n_now => n_removed += n_now,
+            }
+        }
+    }
+}
+
+impl Stats {
+    fn of(&mut self, state: JobState) -> &mut u64 {
+        match state {
+            JobState::Waiting => &mut self.waiting,
+            JobState::Ready => &mut self.ready,
+            JobState::Running => &mut self.running,
+            JobState::Done => &mut self.done,
+            JobState::Dead => &mut self.dead,
+            JobState::Cancelled => &mut self.cancelled,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The event log. Numbers are store-wide, without gaps, and become visible in
+//! their order: the counter's row is locked from the numbering to the commit.
+//! Whoever has read up to a number misses nothing by going on from there.
+
+use std::{fmt::Write as _, ops::RangeInclusive};
+
+use super::{
+    Conn, StoreError, Topic,
+    db::{Row, Value, values},
+};
+use crate::{
+    clock::Millis,
+    id::{ConversationId, TurnId},
+};
+
+/// How many events go into one statement.
+const ROWS: usize = 50;
+/// How many columns an event has.
+const COLUMNS: usize = 7;
+
+/// An event that is to be numbered and stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewEvent {
+    pub(crate) conversation: Option<ConversationId>,
+    pub(crate) turn: Option<TurnId>,
+    /// Its number within its turn.
+    pub(crate) seq: i64,
+    pub(crate) at: Millis,
+    pub(crate) kind: String,
+    /// The whole event, as JSON.
+    pub(crate) body: String,
+}
+
+/// An event of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredEvent {
+    pub(crate) number: i64,
+    pub(crate) event: NewEvent,
+}
+
+/// What there is to read: everything after `removed` up to `newest`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// The newest number that retention removed; 0 if none.
+    pub(crate) removed: i64,
+    /// The newest number there is; 0 if none.
+    pub(crate) newest: i64,
+}
+
+/// Numbers and stores events, and returns their numbers. Nothing else that
+/// takes long should follow in the same write: others wait for the counter.
+pub(crate) async fn append(
+    conn: &mut Conn,
+    events: &[NewEvent],
+) -> Result<Option<RangeInclusive<i64>>, StoreError> {
+    let n_events = i64::try_from(events.len()).unwrap_or(i64::MAX);
+    if n_events == 0 {
+        return Ok(None);
+    }
+    let sql = "UPDATE counters SET value = value + $1 WHERE name = 'events' RETURNING value";
+    let last = conn.fetch_one(sql, values![n_events]).await?.int("value")?;
+    let first = last - n_events + 1;
+    let mut number = first;
+    for rows in events.chunks(ROWS) {
+        let mut all = Vec::with_capacity(rows.len() * COLUMNS);
+        for event in rows {
+            all.extend([
+                Value::from(number),
+                event.conversation.into(),
+                event.turn.into(),
+                event.seq.into(),
+                event.at.into(),
+                Value::from(&event.kind),
+                Value::from(&event.body),
+            ]);
+            number += 1;
+        }
+        conn.execute(insert(rows.len()), &all).await?;
+    }
+    conn.wake(Topic::Events);
+    Ok(Some(first..=last))
+}
+
+/// Returns the statement that inserts this many events.
+fn insert(n_rows: usize) -> String {
+    let mut sql =
+        "INSERT INTO events (number, conversation, turn, seq, at, type, body) VALUES ".to_owned();
+    for row in 0..n_rows {
+        for column in 1..=COLUMNS {
+            let before = if column > 1 {
+                ", "
+            } else if row > 0 {
+                "), ("
+            } else {
+                "("
+            };
+            // Writing to a string cannot fail.
+            write!(sql, "{before}${}", row * COLUMNS + column).ok();
+        }
+    }
+    sql.push(')');
+    sql
+}
+
+/// Reads events of all conversations after a number, in order.
+pub(crate) async fn read(
+    conn: &mut Conn,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let sql = "SELECT * FROM events WHERE number > $1 ORDER BY number LIMIT $2";
+    let rows = conn.fetch_all(sql, values![after, i64::from(limit)]).await?;
+    rows.iter().map(StoredEvent::from_row).collect()
+}
+
+/// Reads events of one conversation after a number, in order.
+pub(crate) async fn read_of(
+    conn: &mut Conn,
+    conversation: ConversationId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let sql = "SELECT * FROM events WHERE conversation = $1 AND number > $2
+               ORDER BY number LIMIT $3";
+    let rows = conn.fetch_all(sql, values![conversation, after, i64::from(limit)]).await?;
+    rows.iter().map(StoredEvent::from_row).collect()
+}
+
+/// Reads the events of one turn after a number, in order.
+pub(crate) async fn read_turn(
+    conn: &mut Conn,
+    turn: TurnId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let sql = "SELECT * FROM events WHERE turn = $1 AND number > $2 ORDER BY number LIMIT $3";
+    let rows = conn.fetch_all(sql, values![turn, after, i64::from(limit)]).await?;
+    rows.iter().map(StoredEvent::from_row).collect()
+}
+
+/// Returns what there is to read. A reader whose number is below `removed` has
+/// missed something, and can say so.
+pub(crate) async fn extent(conn: &mut Conn) -> Result<Extent, StoreError> {
+    let sql = "SELECT (SELECT value FROM counters WHERE name = 'events_removed') AS removed,
+                      (SELECT value FROM counters WHERE name = 'events') AS newest";
+    let row = conn.fetch_one(sql, values![]).await?;
+    Ok(Extent { removed: row.int("removed")?, newest: row.int("newest")? })
+}
+
+/// Removes the oldest events that are from before a time, at most this many,
+/// and returns how many. What is kept has no gaps: an event with a later time,
+/// by a clock that was wrong, keeps those after it until its time has come.
+pub(crate) async fn remove_before(
+    conn: &mut Conn,
+    before: Millis,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let sql = "SELECT number, at FROM events ORDER BY number LIMIT $1";
+    let mut last = None;
+    for row in conn.fetch_all(sql, values![i64::from(limit)]).await? {
+        if row.millis("at")? >= before {
+            break;
+        }
+        last = Some(row.int("number")?);
+    }
+    let Some(last) = last else { return Ok(0) };
+    let sql = "UPDATE counters SET value = $1 WHERE name = 'events_removed'";
+    conn.execute(sql, values![last]).await?;
+    conn.execute("DELETE FROM events WHERE number <= $1", values![last]).await
+}
+
+impl StoredEvent {
+    fn from_row(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            number: row.int("number")?,
+            event: NewEvent {
+                conversation: row.opt_parsed("conversation")?,
+                turn: row.opt_parsed("turn")?,
+                seq: row.int("seq")?,
+                at: row.millis("at")?,
+                kind: row.text("type")?,
+                body: row.text("body")?,
+            },
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! The agents' own sessions, at most one for each agent of a conversation, with
+//! the memo that the next turn goes on from.
+
+use super::{Conn, StoreError, db::values};
+use crate::{clock::Millis, id::ConversationId};
+
+/// A session as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    /// What the agent calls it.
+    pub(crate) session: String,
+    /// What a turn hands to the next, as JSON.
+    pub(crate) memo: String,
+    pub(crate) updated_at: Millis,
+}
+
+/// Returns the session of an agent in a conversation.
+pub(crate) async fn find(
+    conn: &mut Conn,
+    conversation: ConversationId,
+    agent: &str,
+) -> Result<Option<Session>, StoreError> {
+    let sql =
+        "SELECT session, memo, updated_at FROM sessions WHERE conversation = $1 AND agent = $2";
+    let row = conn.fetch_optional(sql, values![conversation, agent]).await?;
+    row.map(|row| {
+        Ok(Session {
+            session: row.text("session")?,
+            memo: row.text("memo")?,
+            updated_at: row.millis("updated_at")?,
+        })
+    })
+    .transpose()
+}
+
+/// Keeps the session of an agent in place of the one before.
+pub(crate) async fn keep(
+    conn: &mut Conn,
+    conversation: ConversationId,
+    agent: &str,
+    session: &Session,
+) -> Result<(), StoreError> {
+    conn.execute(
+        "INSERT INTO sessions (conversation, agent, session, memo, updated_at)
+         VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (conversation, agent) DO UPDATE
+         SET session = excluded.session, memo = excluded.memo, updated_at = excluded.updated_at",
+        values![conversation, agent, &session.session, &session.memo, session.updated_at],
+    )
+    .await
+    .map(drop)
+}
+
+/// Forgets the session of an agent, which is lost or was reset.
+pub(crate) async fn forget(
+    conn: &mut Conn,
+    conversation: ConversationId,
+    agent: &str,
+) -> Result<(), StoreError> {
+    let sql = "DELETE FROM sessions WHERE conversation = $1 AND agent = $2";
+    conn.execute(sql, values![conversation, agent]).await.map(drop)
+}
+
+/// Forgets the sessions of all agents.
+pub(crate) async fn clear(conn: &mut Conn, conversation: ConversationId) -> Result<(), StoreError> {
+    let sql = "DELETE FROM sessions WHERE conversation = $1";
+    conn.execute(sql, values![conversation]).await.map(drop)
+}

@@ -1,0 +1,153 @@
+//! Stores for tests: a new one for each test, on both databases. PostgreSQL is
+//! there if `OSTLER_TEST_POSTGRES` names a server where databases may be made.
+
+use std::{future::Future, path::PathBuf, str::FromStr as _, sync::OnceLock};
+
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _,
+    postgres::{PgConnectOptions, PgConnection},
+};
+use tempfile::TempDir;
+
+use super::{BoxFuture, Conn, Location, Store, StoreError, Use};
+
+/// A place for a store of a test's own.
+pub(crate) struct Place {
+    pub(crate) location: Location,
+    folder: Option<TempDir>,
+    server: Option<(PgConnectOptions, String)>,
+}
+
+impl Place {
+    pub(crate) fn sqlite() -> Self {
+        let folder = tempfile::Builder::new().prefix("ostler-store").tempdir().unwrap();
+        let location = Location::in_folder(folder.path());
+        Self { location, folder: Some(folder), server: None }
+    }
+
+    /// Makes a database on the server, if there is one.
+    pub(crate) async fn postgres() -> Option<Self> {
+        let server = PgConnectOptions::from_str(server()?).unwrap();
+        let name = format!("ostler_test_{}", uuid::Uuid::now_v7().simple());
+        let mut admin = connect(&server).await;
+        admin.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+        admin.close().await.unwrap();
+        let location = Location::Postgres(Box::new(server.clone().database(&name)));
+        Some(Self { location, folder: None, server: Some((server, name)) })
+    }
+
+    pub(crate) async fn open(&self) -> Store {
+        Store::open(&self.location, Use::Gateway).await.unwrap()
+    }
+
+    /// Returns the file of a SQLite store.
+    pub(crate) fn file(&self) -> PathBuf {
+        match &self.location {
+            Location::Sqlite(path) => path.clone(),
+            Location::Postgres(_) => panic!("this store is no file"),
+        }
+    }
+
+    async fn remove(self) {
+        if let Some((server, name)) = self.server {
+            let mut admin = connect(&server).await;
+            let sql = format!("DROP DATABASE {name} WITH (FORCE)");
+            admin.execute(AssertSqlSafe(sql)).await.unwrap();
+            admin.close().await.unwrap();
+        }
+        drop(self.folder);
+    }
+}
+
+async fn connect(server: &PgConnectOptions) -> PgConnection {
+    server.connect().await.expect("OSTLER_TEST_POSTGRES names a server that answers")
+}
+
+/// Returns the server for tests.
+fn server() -> Option<&'static str> {
+    static SERVER: OnceLock<Option<String>> = OnceLock::new();
+    let server = SERVER.get_or_init(|| {
+        #[expect(clippy::disallowed_methods, reason = "how tests are told of a server")]
+        let (server, ci) = (std::env::var("OSTLER_TEST_POSTGRES"), std::env::var("CI"));
+        assert!(
+            server.is_ok() || ci.as_deref() != Ok("true"),
+            "OSTLER_TEST_POSTGRES is not set; run this below scripts/lib/with-postgres"
+        );
+        server.ok().filter(|server| !server.is_empty())
+    });
+    server.as_deref()
+}
+
+/// Runs a test on a SQLite store.
+pub(crate) async fn on_sqlite<F: Future<Output = ()>>(test: impl FnOnce(Store) -> F) {
+    let place = Place::sqlite();
+    let store = place.open().await;
+    test(store.clone()).await;
+    store.close().await;
+    place.remove().await;
+}
+
+/// Runs a test on a PostgreSQL store, if there is a server.
+pub(crate) async fn on_postgres<F: Future<Output = ()>>(test: impl FnOnce(Store) -> F) {
+    match Place::postgres().await {
+        Some(place) => {
+            let store = place.open().await;
+            test(store.clone()).await;
+            store.close().await;
+            place.remove().await;
+        }
+        None => eprintln!("skipped: OSTLER_TEST_POSTGRES names no server"),
+    }
+}
+
+/// Makes a test on each database of every `async fn name(store: Store)`.
+macro_rules! on_both {
+    ($($(#[$meta:meta])* async fn $name:ident($store:ident: Store) $body:block)*) => {$(
+        $(#[$meta])*
+        mod $name {
+            use super::*;
+
+            async fn test($store: crate::store::Store) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_sqlite() {
+                crate::store::testing::on_sqlite(|store| Box::pin(test(store))).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_postgres() {
+                crate::store::testing::on_postgres(|store| Box::pin(test(store))).await;
+            }
+        }
+    )*};
+}
+pub(crate) use on_both;
+
+impl Store {
+    /// Writes, where nothing is expected to fail.
+    pub(crate) async fn must<A, T, F>(&self, args: A, body: F) -> T
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+        F: for<'a> Fn(&'a mut Conn, &'a A) -> BoxFuture<'a, Result<T, StoreError>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.write(args, body).await.unwrap()
+    }
+}
+
+/// Empties the queue, so that one store serves many runs of a property.
+pub(crate) async fn clear_queue(store: &Store) {
+    store
+        .must((), |conn, ()| {
+            Box::pin(async move {
+                for sql in ["DELETE FROM inbox", "DELETE FROM jobs", "DELETE FROM lanes"] {
+                    conn.execute(sql, &[]).await?;
+                }
+                Ok(())
+            })
+        })
+        .await;
+}

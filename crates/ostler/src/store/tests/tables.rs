@@ -1,0 +1,312 @@
+//! The tables, one story each.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{
+    id::{ConversationId, TurnId},
+    store::{
+        conversations::{Address, AddressError},
+        events::{Extent, NewEvent},
+        outbox::{NewMessage, Next, Put},
+        permissions::{NewRequest, Resolved},
+        sessions::Session,
+        turns::{NewTurn, TurnState},
+    },
+};
+
+const LEASE: Duration = Duration::from_secs(60);
+
+async fn conversation(store: &Store, key: &str) -> ConversationId {
+    let address = Address::new("test", key).unwrap();
+    let found = store
+        .must(address, |conn, address| Box::pin(conversations::find_or_begin(conn, address, NOW)));
+    found.await.id
+}
+
+fn session(name: &str) -> Session {
+    Session { session: name.to_owned(), memo: "{}".to_owned(), updated_at: NOW }
+}
+
+fn event(conversation: ConversationId, seq: i64, at: Millis) -> NewEvent {
+    let (kind, body) = ("output".to_owned(), format!("{{\"seq\":{seq}}}"));
+    NewEvent { conversation: Some(conversation), turn: None, seq, at, kind, body }
+}
+
+fn message(dedupe: &str, address: &str) -> NewMessage {
+    NewMessage {
+        dedupe: dedupe.to_owned(),
+        conversation: None,
+        turn: None,
+        channel: "test".to_owned(),
+        address: address.to_owned(),
+        body: "NUL: \0".to_owned(),
+    }
+}
+
+on_both! {
+    async fn an_address_has_one_conversation(store: Store) {
+        let first = conversation(&store, "here").await;
+        assert_eq!(conversation(&store, "here").await, first);
+        let other = conversation(&store, "there").await;
+        assert_ne!(other, first);
+        let listed = store.read((), |conn, ()| Box::pin(conversations::list(conn, None, 10)));
+        assert_eq!(listed.await.unwrap().len(), 2);
+        let after = store.read(first, |conn, id| Box::pin(conversations::list(conn, Some(*id), 1)));
+        assert_eq!(after.await.unwrap()[0].id, other);
+    }
+
+    async fn what_is_set_for_a_conversation_is_kept(store: Store) {
+        let id = conversation(&store, "here").await;
+        store.must(id, |conn, id| Box::pin(async move {
+            conversations::set_agent(conn, *id, "codex").await?;
+            conversations::set_model(conn, *id, Some("small")).await?;
+            conversations::set_settings(conn, *id, "{\"think\":1}").await?;
+            conversations::heard_from_user(conn, *id, NOW).await
+        })).await;
+        let found = store.read(id, |conn, id| Box::pin(conversations::find(conn, *id)));
+        let found = found.await.unwrap().unwrap();
+        assert_eq!(found.agent.as_deref(), Some("codex"));
+        assert_eq!(found.model.as_deref(), Some("small"));
+        assert_eq!((found.settings.as_str(), found.last_user_at), ("{\"think\":1}", Some(NOW)));
+        assert_eq!((found.address.channel(), found.address.key()), ("test", "here"));
+        assert_eq!(found.created_at, NOW);
+    }
+
+    async fn another_agent_ends_all_sessions_and_the_same_agent_none(store: Store) {
+        let id = conversation(&store, "here").await;
+        store.must(id, |conn, id| Box::pin(async move {
+            conversations::set_agent(conn, *id, "codex").await?;
+            sessions::keep(conn, *id, "codex", &session("one")).await?;
+            sessions::keep(conn, *id, "codex", &session("two")).await?;
+            sessions::keep(conn, *id, "pi", &session("three")).await?;
+            conversations::set_agent(conn, *id, "codex").await?;
+            assert_eq!(sessions::find(conn, *id, "codex").await?, Some(session("two")));
+            sessions::forget(conn, *id, "codex").await?;
+            assert_eq!(sessions::find(conn, *id, "codex").await?, None);
+            conversations::set_agent(conn, *id, "claude").await?;
+            assert_eq!(sessions::find(conn, *id, "pi").await?, None);
+            Ok(())
+        })).await;
+    }
+
+    async fn events_are_numbered_without_gaps_whoever_writes_them(store: Store) {
+        let id = conversation(&store, "here").await;
+        let mut writers = tokio::task::JoinSet::new();
+        for writer in 0..8 {
+            let store = store.clone();
+            writers.spawn(async move {
+                for round in 0..5 {
+                    // One in five takes numbers and fails.
+                    let wrote: Result<(), StoreError> = store.write((writer, round), move |conn, (writer, round)| {
+                        Box::pin(async move {
+                            let events: Vec<_> = (0..*writer + 1).map(|seq| event(id, seq, NOW)).collect();
+                            events::append(conn, &events).await?;
+                            if *round == 2 { Err(StoreError::Closed) } else { Ok(()) }
+                        })
+                    }).await;
+                    assert_eq!(wrote.is_err(), round == 2);
+                }
+            });
+        }
+        // A reader that follows sees every number, in order.
+        let expected: i64 = (1..=8).sum::<i64>() * 4;
+        let mut wakeups = store.wakeups(Topic::Events);
+        let mut last = 0;
+        while last < expected {
+            let more = store.read(last, |conn, last| Box::pin(events::read(conn, *last, 7)));
+            let more = more.await.unwrap();
+            for event in &more {
+                assert_eq!(event.number, last + 1);
+                last = event.number;
+            }
+            if more.is_empty() {
+                wakeups.next().await;
+            }
+        }
+        writers.join_all().await;
+        let extent = store.read((), |conn, ()| Box::pin(events::extent(conn))).await.unwrap();
+        assert_eq!(extent, Extent { removed: 0, newest: expected });
+    }
+
+    async fn many_events_are_stored_at_once_and_read_by_conversation_and_turn(store: Store) {
+        let (one, two) = (conversation(&store, "one").await, conversation(&store, "two").await);
+        let turn = TurnId::new();
+        let range = store.must((one, two, turn), |conn, (one, two, turn)| Box::pin(async move {
+            let mut many: Vec<_> = (0..121).map(|seq| event(*one, seq, NOW)).collect();
+            many.push(NewEvent { turn: Some(*turn), ..event(*two, 7, NOW) });
+            assert_eq!(events::append(conn, &[]).await?, None);
+            events::append(conn, &many).await
+        })).await;
+        assert_eq!(range, Some(1..=122));
+        let of = store.read(two, |conn, id| Box::pin(events::read_of(conn, *id, 0, 10)));
+        let of = of.await.unwrap();
+        assert_eq!((of[0].number, of[0].event.body.as_str(), of.len()), (122, "{\"seq\":7}", 1));
+        let of_turn = store.read(turn, |conn, id| Box::pin(events::read_turn(conn, *id, 0, 10)));
+        assert_eq!(of_turn.await.unwrap(), of);
+        let rest = store.read(one, |conn, id| Box::pin(events::read_of(conn, *id, 119, 10)));
+        let numbers: Vec<_> = rest.await.unwrap().iter().map(|event| event.number).collect();
+        assert_eq!(numbers, [120, 121]);
+    }
+
+    async fn retention_removes_the_oldest_without_a_gap_and_says_what_it_removed(store: Store) {
+        let id = conversation(&store, "here").await;
+        let removed = store.must(id, |conn, id| Box::pin(async move {
+            // The third is from a clock that was ahead.
+            let times = [1, 2, 900, 3, 1000].map(Millis);
+            let many: Vec<_> = times.iter().map(|at| event(*id, 0, *at)).collect();
+            events::append(conn, &many).await?;
+            events::remove_before(conn, Millis(500), 100).await
+        })).await;
+        assert_eq!(removed, 2);
+        let extent = store.read((), |conn, ()| Box::pin(events::extent(conn))).await.unwrap();
+        assert_eq!(extent, Extent { removed: 2, newest: 5 });
+        let left = store.read((), |conn, ()| Box::pin(events::read(conn, 0, 9))).await.unwrap();
+        assert_eq!(left.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4, 5]);
+        let later = store.must((), |conn, ()| Box::pin(events::remove_before(conn, Millis(950), 1)));
+        assert_eq!(later.await, 1);
+    }
+
+    async fn the_first_result_of_a_turn_stands(store: Store) {
+        let id = conversation(&store, "here").await;
+        store.must(id, |conn, id| Box::pin(async move {
+            let turn = |attempt| NewTurn {
+                id: TurnId::new(),
+                conversation: *id,
+                job: Some(crate::id::JobId::new()),
+                attempt,
+                agent: "codex".to_owned(),
+                begun_at: NOW,
+            };
+            let first = turn(1);
+            let second = NewTurn { job: first.job, ..turn(2) };
+            turns::begin(conn, &first).await?;
+            turns::begin(conn, &second).await?;
+            assert_eq!(turns::abandon(conn, first.job.unwrap(), 2, NOW).await?, 1);
+            assert!(!turns::end(conn, first.id, "{\"late\":1}", NOW).await?);
+            assert!(turns::end(conn, second.id, "{\"a\":1}", NOW).await?);
+            assert!(!turns::end(conn, second.id, "{\"b\":1}", NOW).await?);
+            let of_job = turns::of_job(conn, first.job.unwrap()).await?;
+            let states: Vec<_> = of_job.iter().map(|turn| turn.state).collect();
+            assert_eq!(states, [TurnState::Abandoned, TurnState::Ended]);
+            let found = turns::find(conn, second.id).await?.unwrap();
+            assert_eq!(found.result.as_deref(), Some("{\"a\":1}"));
+            assert_eq!((found.turn, found.ended_at), (second, Some(NOW)));
+            assert_eq!(turns::list(conn, *id, Some(first.id), 9).await?.len(), 1);
+            Ok(())
+        })).await;
+    }
+
+    async fn a_message_is_put_once_and_leaves_in_order(store: Store) {
+        store.must((), |conn, ()| Box::pin(async move {
+            let Put::New(first) = outbox::put(conn, &message("1", "a"), NOW).await? else { panic!() };
+            assert_eq!(outbox::put(conn, &message("1", "a"), NOW).await?, Put::Again(first));
+            outbox::put(conn, &message("2", "a"), NOW).await?;
+            outbox::put(conn, &message("3", "b"), NOW).await?;
+            async fn claim(conn: &mut Conn) -> Result<Option<outbox::Sending>, StoreError> {
+                outbox::claim(conn, "me", NOW, LEASE).await
+            }
+            let sending = claim(conn).await?.unwrap();
+            assert_eq!((sending.id, sending.attempt, sending.is_unsure), (first, 1, false));
+            assert_eq!(sending.message.body, "NUL: \u{fffd}");
+            let other = claim(conn).await?.unwrap();
+            assert_eq!(other.message.address, "b");
+            // The second for the same address waits for the first.
+            assert_eq!(claim(conn).await?, None);
+            let later = Millis(NOW.0 + 5);
+            let retry = Next::RetryAt(later);
+            assert!(outbox::failed(conn, first, 1, "rate limit", retry, NOW).await?);
+            assert_eq!(claim(conn).await?, None);
+            let again = outbox::claim(conn, "me", later, LEASE).await?.unwrap();
+            assert_eq!((again.id, again.attempt, again.is_unsure), (first, 2, false));
+            // An earlier attempt cannot say any more that it failed.
+            assert!(!outbox::failed(conn, first, 1, "old", Next::GiveUp, NOW).await?);
+            assert!(outbox::sent(conn, first, Some("m1"), NOW).await?);
+            assert!(!outbox::sent(conn, first, Some("m1"), NOW).await?);
+            assert_eq!(claim(conn).await?.unwrap().message.dedupe, "2");
+            Ok(())
+        })).await;
+    }
+
+    async fn a_message_whose_sender_died_is_sent_again_and_says_so(store: Store) {
+        store.must((), |conn, ()| Box::pin(async move {
+            outbox::put(conn, &message("1", "a"), NOW).await?;
+            let lost = outbox::claim(conn, "killed", NOW, LEASE).await?.unwrap();
+            assert_eq!(outbox::reclaim(conn, NOW).await?, 0);
+            let later = NOW.after(LEASE);
+            assert_eq!(outbox::reclaim(conn, later).await?, 1);
+            let again = outbox::claim(conn, "me", later, LEASE).await?.unwrap();
+            assert_eq!((again.id, again.attempt, again.is_unsure), (lost.id, 2, true));
+            // The one that was taken for dead did send it: that is a fact.
+            assert!(outbox::sent(conn, lost.id, None, later).await?);
+            assert!(!outbox::failed(conn, again.id, 2, "twice", Next::GiveUp, later).await?);
+            Ok(())
+        })).await;
+    }
+
+    async fn a_message_that_was_given_up_is_shown_and_can_be_tried_again(store: Store) {
+        store.must((), |conn, ()| Box::pin(async move {
+            outbox::put(conn, &message("1", "a"), NOW).await?;
+            let sending = outbox::claim(conn, "me", NOW, LEASE).await?.unwrap();
+            assert!(outbox::failed(conn, sending.id, 1, "no such user", Next::GiveUp, NOW).await?);
+            let failed = outbox::list_failed(conn, None, 9).await?;
+            assert_eq!(failed.len(), 1);
+            assert_eq!((failed[0].reason.as_str(), failed[0].attempt), ("no such user", 1));
+            assert!(outbox::retry(conn, failed[0].id).await?);
+            assert!(!outbox::retry(conn, failed[0].id).await?);
+            let again = outbox::claim(conn, "me", NOW, LEASE).await?.unwrap();
+            assert!(outbox::sent(conn, again.id, None, NOW).await?);
+            assert_eq!(outbox::remove_before(conn, Millis(NOW.0 + 1), 9).await?, 1);
+            Ok(())
+        })).await;
+    }
+
+    async fn a_permission_request_is_decided_once_and_in_time(store: Store) {
+        let id = conversation(&store, "here").await;
+        store.must(id, |conn, id| Box::pin(async move {
+            let request = |name: &str| NewRequest {
+                conversation: *id,
+                turn: TurnId::new(),
+                request: name.to_owned(),
+                body: "{}".to_owned(),
+                asked_at: NOW,
+                expires_at: Millis(NOW.0 + 10),
+            };
+            let first = permissions::ask(conn, &request("1")).await?;
+            let second = permissions::ask(conn, &request("2")).await?;
+            assert_eq!(permissions::open_in(conn, *id).await?.len(), 2);
+            let allow = permissions::resolve(conn, first, "allow", "ann", NOW).await?;
+            assert_eq!(allow, Resolved::Now);
+            let deny = permissions::resolve(conn, first, "deny", "bob", NOW).await?;
+            let Resolved::Before(resolution) = deny else { panic!("{deny:?}") };
+            assert_eq!(resolution.by.as_deref(), Some("ann"));
+            let late = Millis(NOW.0 + 10);
+            let answer = permissions::resolve(conn, second, "allow", "ann", late).await?;
+            assert_eq!(answer, Resolved::Late);
+            assert_eq!(permissions::expire(conn, late).await?.len(), 1);
+            let answer = permissions::resolve(conn, second, "allow", "ann", NOW).await?;
+            assert_eq!(answer, Resolved::Late);
+            let unknown = crate::id::PermissionId::new();
+            let answer = permissions::resolve(conn, unknown, "allow", "ann", NOW).await?;
+            assert_eq!(answer, Resolved::Unknown);
+            let third = request("3");
+            permissions::ask(conn, &third).await?;
+            assert_eq!(permissions::expire_turn(conn, third.turn, NOW).await?, 1);
+            assert_eq!(permissions::open_in(conn, *id).await?, []);
+            Ok(())
+        })).await;
+    }
+}
+
+#[test]
+fn a_place_without_a_proper_name_is_no_address() {
+    let long = "x".repeat(513);
+    for (key, error) in [
+        ("", AddressError::Empty),
+        ("a\u{7}b", AddressError::Control),
+        ("a\nb", AddressError::Control),
+        (&long, AddressError::Long),
+    ] {
+        assert_eq!(Address::new("test", key), Err(error));
+    }
+}

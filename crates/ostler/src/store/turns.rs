@@ -1,0 +1,141 @@
+//! Turns: which attempt of which job they were, and what came of them.
+
+use std::str::FromStr;
+
+use super::{
+    Conn, StoreError,
+    db::{Row, values},
+};
+use crate::{
+    clock::Millis,
+    id::{ConversationId, JobId, TurnId},
+};
+
+/// Where a turn stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TurnState {
+    Running,
+    /// It has a result.
+    Ended,
+    /// Nobody was left to end it: its gateway was killed, or lost its lease.
+    Abandoned,
+}
+
+/// A text that is no state.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no such state")]
+pub(crate) struct NoState;
+
+impl FromStr for TurnState {
+    type Err = NoState;
+
+    fn from_str(text: &str) -> Result<Self, NoState> {
+        match text {
+            "running" => Ok(Self::Running),
+            "ended" => Ok(Self::Ended),
+            "abandoned" => Ok(Self::Abandoned),
+            _ => Err(NoState),
+        }
+    }
+}
+
+/// A turn that begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewTurn {
+    pub(crate) id: TurnId,
+    pub(crate) conversation: ConversationId,
+    pub(crate) job: Option<JobId>,
+    /// The attempt of the job.
+    pub(crate) attempt: i64,
+    pub(crate) agent: String,
+    pub(crate) begun_at: Millis,
+}
+
+/// A turn as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredTurn {
+    pub(crate) turn: NewTurn,
+    pub(crate) state: TurnState,
+    /// The report, as JSON, once it has ended.
+    pub(crate) result: Option<String>,
+    pub(crate) ended_at: Option<Millis>,
+}
+
+/// Stores that a turn begins.
+pub(crate) async fn begin(conn: &mut Conn, turn: &NewTurn) -> Result<(), StoreError> {
+    conn.execute(
+        "INSERT INTO turns (id, conversation, job, attempt, agent, state, begun_at)
+         VALUES ($1, $2, $3, $4, $5, 'running', $6)",
+        values![turn.id, turn.conversation, turn.job, turn.attempt, &turn.agent, turn.begun_at],
+    )
+    .await
+    .map(drop)
+}
+
+/// Stores the result of a turn. The first one stands; returns whether it is this.
+pub(crate) async fn end(
+    conn: &mut Conn,
+    id: TurnId,
+    result: &str,
+    now: Millis,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE turns SET state = 'ended', result = $2, ended_at = $3
+               WHERE id = $1 AND state = 'running'";
+    Ok(conn.execute(sql, values![id, result, now]).await? > 0)
+}
+
+/// Notes that earlier attempts of a job will never end, and returns how many.
+pub(crate) async fn abandon(
+    conn: &mut Conn,
+    job: JobId,
+    before_attempt: i64,
+    now: Millis,
+) -> Result<u64, StoreError> {
+    let sql = "UPDATE turns SET state = 'abandoned', ended_at = $3
+               WHERE job = $1 AND attempt < $2 AND state = 'running'";
+    conn.execute(sql, values![job, before_attempt, now]).await
+}
+
+/// Returns a turn by its id.
+pub(crate) async fn find(conn: &mut Conn, id: TurnId) -> Result<Option<StoredTurn>, StoreError> {
+    let row = conn.fetch_optional("SELECT * FROM turns WHERE id = $1", values![id]).await?;
+    row.map(|row| StoredTurn::from_row(&row)).transpose()
+}
+
+/// Returns the turns of a job, by attempt.
+pub(crate) async fn of_job(conn: &mut Conn, job: JobId) -> Result<Vec<StoredTurn>, StoreError> {
+    let sql = "SELECT * FROM turns WHERE job = $1 ORDER BY attempt, id";
+    let rows = conn.fetch_all(sql, values![job]).await?;
+    rows.iter().map(StoredTurn::from_row).collect()
+}
+
+/// Lists the turns of a conversation by id, beginning after one of them.
+pub(crate) async fn list(
+    conn: &mut Conn,
+    conversation: ConversationId,
+    after: Option<TurnId>,
+    limit: u32,
+) -> Result<Vec<StoredTurn>, StoreError> {
+    let after = after.map(|id| id.to_string()).unwrap_or_default();
+    let sql = "SELECT * FROM turns WHERE conversation = $1 AND id > $2 ORDER BY id LIMIT $3";
+    let rows = conn.fetch_all(sql, values![conversation, &after, i64::from(limit)]).await?;
+    rows.iter().map(StoredTurn::from_row).collect()
+}
+
+impl StoredTurn {
+    fn from_row(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            turn: NewTurn {
+                id: row.parsed("id")?,
+                conversation: row.parsed("conversation")?,
+                job: row.opt_parsed("job")?,
+                attempt: row.int("attempt")?,
+                agent: row.text("agent")?,
+                begun_at: row.millis("begun_at")?,
+            },
+            state: row.parsed("state")?,
+            result: row.opt_text("result")?,
+            ended_at: row.opt_millis("ended_at")?,
+        })
+    }
+}
