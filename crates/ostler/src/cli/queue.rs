@@ -208,3 +208,81 @@ fn counted(stats: &Stats) -> String {
         waiting + ready
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        clock::Millis,
+        queue::{Enqueued, JobEnd, LaneId, NewJob, WorkerId},
+        store::testing::Place,
+    };
+
+    /// Runs a subcommand beside a gateway.
+    async fn command(place: &Place, command: QueueCommand) -> Exit {
+        let mut settings = Settings::from_environment(Default::default()).unwrap();
+        settings.store = place.location.clone();
+        run(QueueArgs { command, output: FormArg::Json }, settings, &mut Ui::default()).await
+    }
+
+    #[tokio::test]
+    async fn jobs_are_looked_at_cancelled_and_tried_again_while_a_gateway_runs() {
+        let place = Place::sqlite();
+        let store = place.open().await;
+        let queue = Queue::new(store.clone(), Limits::default());
+        let (lane, new) = (LaneId::new("a"), NewJob::new("turn", "{}"));
+        let added = queue.enqueue(lane.clone(), new.clone(), Millis(1)).await.unwrap();
+        let Enqueued::New(job) = added else { panic!() };
+        let Enqueued::New(next) = queue.enqueue(lane, new, Millis(1)).await.unwrap() else {
+            panic!()
+        };
+        let list = QueueCommand::List { state: Some(JobState::Ready), after: None, limit: 1 };
+        assert_eq!(command(&place, list).await, Exit::Answered);
+        assert_eq!(command(&place, QueueCommand::Stats).await, Exit::Answered);
+        assert_eq!(command(&place, QueueCommand::Show { job }).await, Exit::Answered);
+        let unknown = JobId::new();
+        assert_eq!(command(&place, QueueCommand::Show { job: unknown }).await, Exit::Failed);
+        assert_eq!(command(&place, QueueCommand::Cancel { job: unknown }).await, Exit::Failed);
+        assert_eq!(command(&place, QueueCommand::Cancel { job: next }).await, Exit::Answered);
+        assert_eq!(queue.find(next).await.unwrap().unwrap().state, JobState::Cancelled);
+        assert_eq!(command(&place, QueueCommand::Retry { job }).await, Exit::Failed);
+        let lease = std::time::Duration::from_secs(1);
+        let (_, ticket) =
+            queue.claim(&WorkerId::new("me"), Millis(1), lease).await.unwrap().unwrap();
+        assert_eq!(command(&place, QueueCommand::Cancel { job }).await, Exit::Answered);
+        assert!(queue.find(job).await.unwrap().unwrap().cancel_requested);
+        let end = JobEnd::Dead { reason: "no such model".to_owned() };
+        queue.finish(&ticket, end, Millis(2)).await.unwrap();
+        assert_eq!(command(&place, QueueCommand::Retry { job }).await, Exit::Answered);
+        assert_eq!(queue.find(job).await.unwrap().unwrap().state, JobState::Ready);
+        store.close().await;
+    }
+
+    #[test]
+    fn the_texts_for_people_have_no_control_characters_of_jobs() {
+        let job = Job {
+            id: JobId::new(),
+            lane: LaneId::new("a\u{1b}[31m"),
+            seq: 1,
+            kind: "turn".to_owned(),
+            payload: "{\"text\":\"\u{7}\"}".to_owned(),
+            priority: 0,
+            state: JobState::Dead,
+            attempt: 2,
+            failures: 1,
+            max_failures: 2,
+            not_before: Millis(0),
+            owner: None,
+            lease_until: None,
+            cancel_requested: false,
+            reason: Some("line\u{1b}".to_owned()),
+            enqueued_at: Millis(0),
+            started_at: None,
+            ended_at: None,
+        };
+        for text in [listed(std::slice::from_ref(&job), Some(job.id)), described(&job)] {
+            assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+        }
+        assert_eq!(listed(&[], None), "no jobs");
+    }
+}

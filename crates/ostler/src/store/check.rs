@@ -51,13 +51,6 @@ const RULES: &[Rule] = &[
               FROM counters AS newest, counters AS removed
               WHERE newest.name = 'events' AND removed.name = 'events_removed'",
     },
-    Rule {
-        check: "inbox",
-        message: "messages were noted as seen and became no job",
-        sql: "SELECT count(*) AS found FROM inbox
-              WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = inbox.job)
-              AND inbox.received_at > (SELECT coalesce(min(enqueued_at), received_at) FROM jobs)",
-    },
 ];
 
 impl Store {

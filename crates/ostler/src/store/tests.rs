@@ -2,6 +2,7 @@
 
 mod faults;
 mod tables;
+mod upkeep;
 
 use super::{db::values, testing::on_both, *};
 use crate::clock::Millis;

@@ -53,7 +53,13 @@ pub(super) async fn work(
 /// is tried alone: what still fits is not to fail for what does not.
 async fn write(conn: &mut Conn, batch: &mut Vec<Box<dyn Pending>>, hub: &Hub) {
     let outcome = commit(conn, batch).await;
-    if outcome.is_ok() || batch.len() == 1 {
+    let is_shared = match &outcome {
+        Ok(()) | Err(StoreError::Unclear) => true,
+        // A lock that was not to be had for one is not to be had for the others,
+        // and each would wait for it anew.
+        Err(error) => error.is_passing() || batch.len() == 1,
+    };
+    if is_shared {
         hub.wake(std::mem::take(&mut conn.woken));
         for pending in batch.drain(..) {
             pending.settle(outcome.clone());

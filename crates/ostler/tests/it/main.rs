@@ -20,5 +20,6 @@ mod faults;
 mod own_agent;
 mod processes;
 mod run;
+mod store;
 mod support;
 mod terminal;
