@@ -430,8 +430,7 @@ async fn play(store: Store, steps: Vec<Step>) {
 async fn check(store: Store) {
     let runtime = tokio::runtime::Handle::current();
     let checked = tokio::task::spawn_blocking(move || {
-        let config =
-            ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) };
+        let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) };
         TestRunner::new(config).run(&steps(), |steps| {
             runtime.block_on(play(store.clone(), steps));
             Ok(())
