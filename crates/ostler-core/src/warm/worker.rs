@@ -113,6 +113,8 @@ pub(crate) struct Worker {
     unusable: Option<Failure>,
     start_limit: Instant,
     sessions: HashMap<SessionKey, Session>,
+    /// Why sessions could not be opened whose first turn is still on its way.
+    refused: HashMap<SessionKey, Failure>,
     turns: BTreeMap<u32, LiveTurn>,
     exit: Option<Exit>,
 }
@@ -149,6 +151,7 @@ impl Worker {
             unusable: None,
             start_limit: Instant::now() + START_LIMIT,
             sessions: HashMap::new(),
+            refused: HashMap::new(),
             turns: BTreeMap::new(),
             exit: None,
         }
@@ -302,6 +305,11 @@ impl Worker {
             }
             Action::OpenFailed { session, failure } => self.open_failed(session, &failure),
             Action::Unasked { session, turn } => self.unasked(session, turn),
+            Action::Working { turn } => {
+                if let Some(turn) = self.turns.get_mut(&turn.0) {
+                    turn.heard_at = Instant::now();
+                }
+            }
             Action::Emit { turn, parent, event } => self.emit(turn, parent, event),
             Action::Ask { turn, permission } => self.ask(turn, *permission),
             Action::Withdraw { turn, request } => {
@@ -348,6 +356,9 @@ impl Worker {
     fn open_failed(&mut self, session: SessionKey, failure: &Failure) {
         let Some(entry) = self.sessions.remove(&session) else { return };
         self.tell(News::Closed { member: self.parts.member, session });
+        if entry.active.is_none() && entry.queue.is_empty() {
+            self.refused.insert(session, failure.clone());
+        }
         for key in entry.active.into_iter().chain(entry.queue) {
             let failed = TurnEnd::failed(failure.clone());
             self.finish(key, Some(failed));
@@ -358,6 +369,7 @@ impl Worker {
     }
 
     fn close(&mut self, session: SessionKey) {
+        self.refused.remove(&session);
         let Some(entry) = self.sessions.get_mut(&session) else { return };
         if entry.active.is_some() || !entry.queue.is_empty() {
             entry.closing = true;

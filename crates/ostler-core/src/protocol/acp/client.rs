@@ -32,6 +32,8 @@ use crate::{
 const SETTING_LIMIT: Duration = Duration::from_secs(10);
 /// How long a turn that we ended ourselves may take to end.
 const STOP_LIMIT: Duration = Duration::from_millis(1500);
+/// How long the next prompt waits for an agent that does not end such a turn.
+const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 /// How long the agent may still take to open a session that nobody needs.
 const OPEN_LIMIT: Duration = Duration::from_secs(30);
 
@@ -104,6 +106,8 @@ enum Alarm {
     Open(SessionKey),
     /// A turn should have ended by now.
     Stop(SessionKey, TurnKey),
+    /// The agent should have answered the prompt of a turn that we ended.
+    Drain(SessionKey),
 }
 
 impl Dialect for Client {
@@ -392,8 +396,12 @@ impl Client {
                 if let Some(call) = call {
                     live.spending.add_call(call);
                 }
+                let n_before = out.len();
                 if !live.update(update, out) {
                     emit_unknown(live.key, Stream::Stdout, bytes, out);
+                }
+                if out.len() == n_before {
+                    out.push(Action::Working { turn: live.key });
                 }
             }
         }
@@ -527,6 +535,16 @@ impl Client {
                     // The next prompt waits until the agent has ended this one.
                     let end = live.failed(failure, &session.tally);
                     self.say_end(turn, end, out);
+                    self.arm(Alarm::Drain(key), DRAIN_LIMIT, out);
+                }
+            }
+            Alarm::Drain(key) => {
+                let is_stuck = |session: &Session| session.is_busy && session.turn.is_none();
+                if self.sessions.get(&key.0).is_some_and(is_stuck) {
+                    self.sessions.remove(&key.0);
+                    let text = "the agent does not end the turn before, which was given up";
+                    let failure = Failure::new(FailureKind::SessionBusy, text);
+                    out.push(Action::OpenFailed { session: key, failure });
                 }
             }
         }

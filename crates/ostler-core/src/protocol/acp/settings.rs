@@ -207,7 +207,8 @@ impl Settings {
         let wanted = match permissions {
             // What it asks for can be denied.
             Permissions::ReadOnly => mode.find_end(LOOKING).or_else(|| mode.find_end(ASKING)),
-            Permissions::Ask => mode.find_end(ASKING).or(first).or_else(any),
+            // One that only looks is left for none that is not known to ask.
+            Permissions::Ask => mode.find_end(ASKING).or(first),
             // Whatever it asks is allowed, so that any mode will do which does not only look.
             Permissions::Bypass => first.or_else(|| mode.find_end(ASKING)).or_else(any),
         };
@@ -395,6 +396,9 @@ mod tests {
         let left = modes("plan", &["plan", "build"]);
         assert_eq!(mode_for(&left, Permissions::Bypass).as_deref(), Some("build"));
         assert_eq!(mode_for(&left, Permissions::ReadOnly), None);
+        // Nobody knows whether that one asks.
+        assert_eq!(mode_for(&left, Permissions::Ask), None);
+        assert_eq!(left.doubt(Permissions::Ask), Some(NO_ASKING));
     }
 
     #[test]

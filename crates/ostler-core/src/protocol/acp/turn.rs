@@ -56,6 +56,10 @@ pub(super) struct LiveTurn {
 
 /// What is known of a call.
 struct Known {
+    /// The id under which it was told of: the agent may use one of its own again.
+    id: String,
+    /// How many calls had the agent's id before.
+    n_before: u32,
     /// The name under which it was told of.
     tool: String,
     /// All that is known of it so far.
@@ -67,6 +71,29 @@ struct Known {
     /// Whether the agent has told of it other than by asking.
     is_announced: bool,
     is_over: bool,
+}
+
+/// How a call is heard of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The agent says that it begins.
+    Begun,
+    /// The agent says what has become of it.
+    Changed,
+    /// Somebody is asked about it.
+    Asked,
+}
+
+impl By {
+    /// Returns whether this is another call than the one of that id that is over.
+    fn is_another(self, call: &Call) -> bool {
+        match self {
+            // One that is over may be told of once more.
+            Self::Begun => matches!(call.stage(), Some(Stage::Running) | None),
+            Self::Changed => false,
+            Self::Asked => true,
+        }
+    }
 }
 
 impl LiveTurn {
@@ -110,8 +137,12 @@ impl LiveTurn {
             }
             Update::Text(text) => self.text(text, out),
             Update::Thought(text) => self.thought(text, out),
-            Update::Call(call) => {
-                self.begin(&call, true, out);
+            Update::Begun(call) => {
+                self.begin(&call, By::Begun, out);
+                self.finish(&call, out);
+            }
+            Update::Changed(call) => {
+                self.begin(&call, By::Changed, out);
                 self.finish(&call, out);
             }
             Update::Plan(entries) => self.plan(entries, out),
@@ -155,7 +186,7 @@ impl LiveTurn {
     /// Takes a call that the agent asks for. Returns all that is known of it, and
     /// whether it only looks.
     pub(super) fn asked(&mut self, call: &Call, out: &mut Vec<Action>) -> (Call, bool) {
-        self.begin(call, false, out);
+        self.begin(call, By::Asked, out);
         match self.calls.get(&call.id) {
             Some(known) => {
                 (known.call.clone(), known.only_looks && (self.facts.looks)(&known.call))
@@ -165,18 +196,37 @@ impl LiveTurn {
     }
 
     /// Tells of a call, the first time that it is heard of.
-    fn begin(&mut self, call: &Call, is_announced: bool, out: &mut Vec<Action>) {
+    fn begin(&mut self, call: &Call, by: By, out: &mut Vec<Action>) {
         self.is_answered = true;
         self.is_block_over = true;
         self.is_thought_over = true;
+        let is_announced = by != By::Asked;
         let only_looks = call.kind.is_none() || (self.facts.looks)(call);
+        let n_before = match self.calls.get(&call.id) {
+            Some(known) if known.is_over && by.is_another(call) => {
+                let n_before = known.n_before + 1;
+                self.calls.remove(&call.id);
+                n_before
+            }
+            Some(_) | None => 0,
+        };
         let known = match self.calls.entry(call.id.clone()) {
             Entry::Vacant(place) => {
-                let (tool, is_told) = ((self.facts.tool)(call), false);
-                let call = call.clone();
+                let id = match n_before {
+                    0 => call.id.clone(),
+                    n_before => format!("{}.{}", call.id, n_before + 1),
+                };
                 let is_preparing = call.is_preparing();
-                let known = Known { tool, call, is_told, only_looks, is_announced, is_over: false };
-                let known = place.insert(known);
+                let known = place.insert(Known {
+                    id,
+                    n_before,
+                    tool: (self.facts.tool)(call),
+                    call: call.clone(),
+                    is_told: false,
+                    only_looks,
+                    is_announced,
+                    is_over: false,
+                });
                 // What somebody is asked about must have been told.
                 if is_preparing && is_announced {
                     return;
@@ -195,7 +245,7 @@ impl LiveTurn {
             return;
         }
         known.tool = (self.facts.tool)(&known.call);
-        let (id, tool) = (call.id.clone(), known.tool.clone());
+        let (id, tool) = (known.id.clone(), known.tool.clone());
         let title = one_line(&(self.facts.title)(&known.call));
         // What is asked about must be known apart; what is told of is as it was told.
         let told = known.call.raw_input.clone();
@@ -232,7 +282,7 @@ impl LiveTurn {
         if std::mem::replace(&mut known.is_over, true) {
             return;
         }
-        let (id, tool) = (id.to_owned(), known.tool.clone());
+        let (id, tool) = (known.id.clone(), known.tool.clone());
         let result = ToolResult { id, tool, output, is_error, exit_code, ..ToolResult::default() };
         emit(self.key, EventBody::ToolResult(result), out);
     }
