@@ -1,6 +1,6 @@
 //! Settings from flags, the environment and a file: the only place in this
 //! program that reads them. `key` and `variable` are the tables of what there
-//! is, `section` has the types and the defaults, `load` puts the layers together.
+//! is, `section` has the types and the defaults, `load` and `layers` put it together.
 
 mod agents;
 pub(crate) mod default;
@@ -11,7 +11,7 @@ mod finish;
 mod inbound;
 mod key;
 mod kind;
-mod layer;
+mod layers;
 mod load;
 mod nearest;
 mod problem;
@@ -23,6 +23,7 @@ mod tests;
 mod tree;
 pub(crate) mod variable;
 pub(crate) mod view;
+mod walk;
 #[cfg_attr(not(test), expect(dead_code, reason = "the gateway watches its file"))]
 mod watch;
 
@@ -39,6 +40,7 @@ use ostler_core::{
 };
 
 pub(crate) use self::{
+    file::Found,
     load::{Loaded, Loader, Trust},
     problem::{Problem, Problems, Source},
 };

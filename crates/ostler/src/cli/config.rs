@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Exit, agents::FormArg};
 use crate::{
     config::{
-        Loaded, Loader, Problem, Problems, Source, Trust, default, schema,
+        Found, Loaded, Loader, Problem, Problems, Source, Trust, default, schema,
         variable::VARIABLES,
         view::{self, Change, Shown},
     },
@@ -73,7 +73,9 @@ fn load(file: Option<PathBuf>) -> Result<Loaded, Problems> {
 }
 
 fn check(args: &CheckArgs, config: Option<PathBuf>, ui: &mut Ui) -> io::Result<Exit> {
-    let new = load(args.file.clone().or(config));
+    let file = args.file.clone().or(config);
+    let counts = Loader::from_process(file.clone(), Trust::Everything).find();
+    let new = load(file);
     let read = new.and_then(|new| match &args.compare {
         None => Ok((new, None)),
         Some(old) => {
@@ -83,7 +85,7 @@ fn check(args: &CheckArgs, config: Option<PathBuf>, ui: &mut Ui) -> io::Result<E
     });
     let exit = if read.is_ok() { Exit::Answered } else { Exit::Usage };
     match (args.output, &read) {
-        (FormArg::Json, read) => ui.line(&json(&Checked::new(read))?)?,
+        (FormArg::Json, read) => ui.line(&json(&Checked::new(counts.as_ref(), read))?)?,
         (FormArg::Text, Ok((loaded, changes))) => {
             tell(&loaded.warnings, "warning: ", ui);
             tell(&loaded.notes, "", ui);
@@ -121,6 +123,7 @@ fn json(value: &impl Serialize) -> io::Result<String> {
 #[derive(Serialize)]
 struct Checked<'a> {
     ok: bool,
+    /// The file that counts, if there is one.
     file: Option<String>,
     errors: Vec<Wrong>,
     warnings: &'a [String],
@@ -130,11 +133,15 @@ struct Checked<'a> {
 }
 
 impl<'a> Checked<'a> {
-    fn new(read: &'a Result<(Loaded, Option<Vec<Change>>), Problems>) -> Self {
+    fn new(
+        file: Option<&Found>,
+        read: &'a Result<(Loaded, Option<Vec<Change>>), Problems>,
+    ) -> Self {
+        let file = file.map(|found| found.path.display().to_string());
         match read {
             Ok((loaded, changes)) => Self {
                 ok: true,
-                file: loaded.file.as_ref().map(|found| found.path.display().to_string()),
+                file,
                 errors: Vec::new(),
                 warnings: &loaded.warnings,
                 notes: &loaded.notes,
@@ -142,7 +149,7 @@ impl<'a> Checked<'a> {
             },
             Err(problems) => Self {
                 ok: false,
-                file: None,
+                file,
                 errors: problems.0.iter().map(Wrong::new).collect(),
                 warnings: &[],
                 notes: &[],

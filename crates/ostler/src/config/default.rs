@@ -9,7 +9,7 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        super::{file::Found, key::KEYS, layer, section::Config, tests::load},
+        super::{file::Found, key::KEYS, section::Config, tests::load, walk},
         *,
     };
 
@@ -39,7 +39,7 @@ mod tests {
     fn a_key_has_a_comment() {
         let text = uncommented();
         let found = Found { path: "x".into(), is_local: false };
-        assert!(layer::read(&found, &text).problems.is_empty());
+        assert!(walk::read(&found, &text).problems.is_empty());
         for line in
             TEXT.lines().filter(|line| line.trim_end().ends_with(',') && line.contains(": "))
         {

@@ -1,5 +1,5 @@
 //! The configuration file: where it lies, and its text. The first file that is
-//! there counts, and no other is read. What its keys mean is in `layer`.
+//! there counts, and no other is read. Its keys are read in `walk`.
 
 use std::{
     ffi::OsStr,

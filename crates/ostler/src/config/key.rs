@@ -148,6 +148,7 @@ const MINUTES: Kind = number(1, 525_600);
 const SECONDS: Kind = number(1, 86_400);
 
 /// Every key there is.
+#[rustfmt::skip]
 pub(crate) const KEYS: &[Key] = &[
     restart("gateway.listen", Kind::Address, "where the gateway listens"),
     restart("gateway.data_dir", Kind::Path, "where Ostler keeps its state"),
@@ -156,31 +157,13 @@ pub(crate) const KEYS: &[Key] = &[
     live("gateway.max_queue_depth", number(1, 1_000_000), "how many jobs may wait"),
     live("gateway.shutdown_grace", Kind::Duration, "how long turns may take to end at shutdown"),
     live("gateway.event_retention", Kind::DurationOrOff, "how long events are kept"),
-    key(
-        "agent.default",
-        Kind::Agent,
-        Effect::Live,
-        Guard::BuiltIn,
-        "the agent, unless another is named",
-    ),
-    key(
-        "agent.project_default",
-        Kind::Agent,
-        Effect::Live,
-        Guard::BuiltIn,
-        "the agent of new projects",
-    ),
+    key("agent.default", Kind::Agent, Effect::Live, Guard::BuiltIn, "the agent, unless another is named"),
+    key("agent.project_default", Kind::Agent, Effect::Live, Guard::BuiltIn, "the agent of new projects"),
     guarded("agent.path", Kind::Path, "the default agent's program"),
     live("agent.model", Kind::Text, "the default agent's model"),
-    live("agent.max_turns", number(1, 100_000), "how many model calls a turn may make"),
+    live("agent.max_turns", number(1, u32::MAX as u64), "how many model calls a turn may make"),
     guarded("agent.allowed_tools", Kind::Texts, "the tools that an agent may use"),
-    key(
-        "agent.permissions",
-        PERMISSIONS,
-        Effect::Live,
-        Guard::ClosedTo("bypass"),
-        "what an agent may do without asking",
-    ),
+    key("agent.permissions", PERMISSIONS, Effect::Live, Guard::ClosedTo("bypass"), "what an agent may do without asking"),
     live("agent.thinking", THINKING, "how hard the model thinks"),
     live("agent.timeout", Kind::Duration, "how long a turn may take"),
     live("agent.idle_timeout", Kind::Duration, "how long an agent may print nothing"),
@@ -191,11 +174,7 @@ pub(crate) const KEYS: &[Key] = &[
     live("agents.*.env", Kind::Values, "variables that it gets, with their values"),
     live("agents.*.pass_env", Kind::Variables, "variables that are passed on to it, by exact name"),
     live("agents.*.version", Kind::Command, "what prints its version"),
-    guarded(
-        "opencode.enabled",
-        Kind::Switch,
-        "whether the agent opencode is a server that runs already",
-    ),
+    guarded("opencode.enabled", Kind::Switch, "whether the agent opencode is a server that runs already"),
     guarded("opencode.url", Kind::Text, "where that server is"),
     guarded("opencode.username", Kind::Text, "as whom to log in there"),
     guarded("opencode.password", Kind::Secret, "its password"),
@@ -204,11 +183,7 @@ pub(crate) const KEYS: &[Key] = &[
     live("sessions.reset_words", Kind::Texts, "messages that start a conversation afresh"),
     live("busy", BUSY, "what becomes of a message that comes while a turn runs"),
     live("retry.max", number(0, 100), "how often a turn is tried again"),
-    live(
-        "retry.first_delay",
-        Kind::Duration,
-        "the wait before the first retry; it doubles each time",
-    ),
+    live("retry.first_delay", Kind::Duration, "the wait before the first retry; it doubles each time"),
     live("inbound.reply.mode", MODE, "whether an agent answers, or a fixed text"),
     live("inbound.reply.text", Kind::Text, "that text"),
     live("inbound.reply.agent.kind", Kind::Agent, "which agent answers"),
@@ -221,44 +196,16 @@ pub(crate) const KEYS: &[Key] = &[
     live("inbound.reply.mediaUrl", Kind::Text, "a picture or file for each reply"),
     live("inbound.reply.mediaMaxMb", number(1, 1024), "how large media may be"),
     live("inbound.reply.typingIntervalSeconds", SECONDS, "how often typing is shown"),
-    live(
-        "inbound.reply.heartbeatMinutes",
-        number(0, 525_600),
-        "how often a heartbeat is sent; 0 is never",
-    ),
+    live("inbound.reply.heartbeatMinutes", number(0, 525_600), "how often a heartbeat is sent; 0 is never"),
     live("inbound.reply.session.scope", SCOPE, "who shares a conversation"),
-    live(
-        "inbound.reply.session.resetTriggers",
-        Kind::Texts,
-        "messages that start a conversation afresh",
-    ),
-    live(
-        "inbound.reply.session.idleMinutes",
-        MINUTES,
-        "how long until a quiet conversation starts afresh",
-    ),
-    live(
-        "inbound.reply.session.heartbeatIdleMinutes",
-        MINUTES,
-        "the same, for one that only heartbeats reach",
-    ),
-    live(
-        "inbound.reply.session.sendSystemOnce",
-        Kind::Switch,
-        "whether identity and prefix come with the first message only",
-    ),
+    live("inbound.reply.session.resetTriggers", Kind::Texts, "messages that start a conversation afresh"),
+    live("inbound.reply.session.idleMinutes", MINUTES, "how long until a quiet conversation starts afresh"),
+    live("inbound.reply.session.heartbeatIdleMinutes", MINUTES, "the same, for one that only heartbeats reach"),
+    live("inbound.reply.session.sendSystemOnce", Kind::Switch, "whether identity and prefix come with the first message only"),
     live("inbound.reply.session.sessionIntro", Kind::Text, "what stands before the first message"),
     live("inbound.reply.session.sessionArgNew", Kind::Texts, "arguments for a new session"),
-    live(
-        "inbound.reply.session.sessionArgResume",
-        Kind::Texts,
-        "arguments for a session that goes on",
-    ),
-    live(
-        "inbound.reply.session.sessionArgBeforeBody",
-        Kind::Switch,
-        "whether they stand before the message",
-    ),
+    live("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
+    live("inbound.reply.session.sessionArgBeforeBody", Kind::Switch, "whether they stand before the message"),
 ];
 
 #[cfg(test)]

@@ -1,27 +1,18 @@
-//! Puts the layers together: flags over the environment over the file over the
+//! Reads a configuration: flags over the environment over the file over the
 //! defaults, each key for itself. Nothing is used if anything is wrong.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsStr,
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, ffi::OsStr, fmt, path::PathBuf};
 
 use ostler_core::{HostConfig, agent::Roster, environment::Variables};
-use serde::Deserialize as _;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::{
-    dotenv, duration,
+    dotenv,
     file::{self, Found},
     finish,
-    inbound::MOVED,
-    key,
-    layer::{self, Entry},
-    problem::{Problem, Problems, Source},
+    layers::Layers,
+    problem::{Problems, Source},
     section::Config,
-    variable::{Outcome, VARIABLES},
 };
 
 /// Where to read a configuration from.
@@ -129,7 +120,7 @@ impl Loader {
 
     /// Reads everything.
     pub(crate) fn load(&self) -> Result<Loaded, Problems> {
-        let mut layers = Layers { trust: self.trust, ..Layers::default() };
+        let mut layers = Layers::new(self.trust);
         let (dotenv, warnings) = self.dotenv();
         layers.warnings.extend(warnings);
         let found = self.find_beside(&dotenv);
@@ -142,7 +133,7 @@ impl Loader {
             layers.set(flag.key, flag.value.clone(), Source::Flag(flag.name));
         }
         let config = layers.typed(&agents);
-        let Layers { mut problems, warnings, sections: _, values, .. } = layers;
+        let Layers { mut problems, warnings, values, .. } = layers;
         let Some(config) = config.filter(|_| problems.is_empty()) else {
             return Err(Problems(problems));
         };
@@ -185,191 +176,4 @@ impl Loader {
             Err(why) => (Vec::new(), vec![format!("{}: {why}; it is not used", path.display())]),
         }
     }
-}
-
-/// The layers so far.
-struct Layers {
-    trust: Trust,
-    values: BTreeMap<String, (Value, Source)>,
-    /// Sections that are there, even if nothing is in them.
-    sections: Vec<String>,
-    problems: Vec<Problem>,
-    warnings: Vec<String>,
-}
-
-impl Default for Layers {
-    fn default() -> Self {
-        Self {
-            trust: Trust::Everything,
-            values: BTreeMap::new(),
-            sections: Vec::new(),
-            problems: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-}
-
-impl Layers {
-    /// Adds what a file says; returns its agents in their order.
-    fn add_file(&mut self, found: &Found) -> Vec<Entry> {
-        let text = match file::text(&found.path) {
-            Ok(text) => text,
-            Err(why) => {
-                let Found { path, is_local } = found.clone();
-                let source = Source::File { path, place: None, is_local };
-                self.problems.push(Problem { source, key: String::new(), why });
-                return Vec::new();
-            }
-        };
-        let layer = layer::read(found, &text);
-        self.problems.extend(layer.problems);
-        self.sections = layer.sections;
-        let (agents, entries): (Vec<_>, Vec<_>) =
-            layer.entries.into_iter().partition(|entry| entry.key.starts_with("agents."));
-        for entry in entries {
-            self.set(&entry.key, entry.value, entry.source);
-        }
-        self.move_keys();
-        agents
-    }
-
-    /// Moves keys to where everybody reads them.
-    fn move_keys(&mut self) {
-        for moved in MOVED {
-            let Some((value, source)) = self.values.remove(moved.from) else { continue };
-            let value = (moved.convert)(&value);
-            match self.values.get(moved.to) {
-                Some((other, _)) if !is_same(other, &value) => {
-                    let why = format!(
-                        "{} is there as well, with another value; write one of them",
-                        moved.to
-                    );
-                    self.problems.push(Problem { source, key: moved.from.to_owned(), why });
-                }
-                Some(_) | None => self.set(moved.to, value, source),
-            }
-        }
-    }
-
-    /// Adds what variables say; returns those that have no effect yet.
-    fn add_variables(
-        &mut self,
-        environment: &Variables,
-        dotenv: &[dotenv::Line],
-        path: &Path,
-    ) -> Vec<&'static str> {
-        let mut unused = Vec::new();
-        for variable in VARIABLES {
-            let name = variable.name;
-            let line = dotenv.iter().rfind(|line| line.name == name);
-            let (text, source) = match (environment.get(OsStr::new(name)), line) {
-                (Some(text), _) => (text.to_str(), Source::Variable(name)),
-                (None, Some(line)) => {
-                    let source = Source::DotEnv { path: path.to_owned(), line: line.number, name };
-                    (Some(line.value.as_str()), source)
-                }
-                (None, None) => continue,
-            };
-            if variable.is_unused() {
-                unused.push(name);
-                continue;
-            }
-            let read = text.ok_or_else(|| "its value is not valid UTF-8".to_owned());
-            match (read.and_then(|text| variable.value(text)), variable.key) {
-                (Ok(Outcome::Value(value)), Some(key)) => self.set(key, value, source),
-                (Ok(Outcome::Instead(value, warning)), Some(key)) => {
-                    self.warnings.push(format!("{source}: {warning}"));
-                    self.set(key, value, source);
-                }
-                (Ok(_), _) => {}
-                (Err(why), key) => {
-                    let key = key.unwrap_or_default().to_owned();
-                    self.problems.push(Problem { source, key, why });
-                }
-            }
-        }
-        unused
-    }
-
-    /// Sets a key, over what was there.
-    fn set(&mut self, path: &str, value: Value, source: Source) {
-        let Some(key) = key::find(path) else { return };
-        if let Err(wrong) = key.kind.check(&value) {
-            let key = format!("{path}{}", wrong.below);
-            self.problems.push(Problem { source, key, why: wrong.why });
-            return;
-        }
-        if self.trust == Trust::Named && source.is_local() && !key.is_harmless(&value) {
-            self.warnings.push(format!(
-                "{source}: {path} is not used from here, because this directory could be a \
-                 stranger's; name the file with --config, set the variable, or use --trust-project"
-            ));
-            return;
-        }
-        self.values.insert(path.to_owned(), (value, source));
-    }
-
-    /// Makes the types, with the agents of one's own.
-    fn typed(&mut self, agents: &[Entry]) -> Option<Config> {
-        let mut root = Value::Object(Map::new());
-        if self.sections.iter().any(|section| section == "inbound.reply") {
-            root = json!({ "inbound": { "reply": {} } });
-        }
-        for (key, (value, _)) in &self.values {
-            put(&mut root, key, value.clone());
-        }
-        let track = serde_path_to_error::Track::new();
-        let mut track = track;
-        let read = Config::deserialize(serde_path_to_error::Deserializer::new(&root, &mut track));
-        let mut config = match read {
-            Ok(config) => config,
-            Err(error) => {
-                let key = track.path().to_string();
-                let source =
-                    self.values.get(&key).map_or(Source::Default, |(_, source)| source.clone());
-                self.problems.push(Problem { source, key, why: error.to_string() });
-                return None;
-            }
-        };
-        let mut by_name: Vec<(&str, Map<String, Value>, &Source)> = Vec::new();
-        for entry in agents {
-            let mut names = entry.key.splitn(3, '.').skip(1);
-            let (Some(name), Some(field)) = (names.next(), names.next()) else { continue };
-            if by_name.last().is_none_or(|(last, ..)| *last != name) {
-                by_name.push((name, Map::new(), &entry.source));
-            }
-            if let Some((_, map, _)) = by_name.last_mut() {
-                map.insert(field.to_owned(), entry.value.clone());
-            }
-            self.values.insert(entry.key.clone(), (Value::Null, entry.source.clone()));
-        }
-        // What lacks a key was told before.
-        let is_whole = self.problems.is_empty();
-        for (name, map, source) in by_name.into_iter().filter(|_| is_whole) {
-            if let Err(why) = config.agents.add(name, map) {
-                let key = format!("agents.{name}");
-                self.problems.push(Problem { source: source.clone(), key, why });
-            }
-        }
-        Some(config)
-    }
-}
-
-/// Whether two values of the same key mean the same.
-fn is_same(one: &Value, other: &Value) -> bool {
-    let durations = (duration::from_value(one), duration::from_value(other));
-    one == other || matches!(durations, (Some(one), Some(other)) if one == other)
-}
-
-/// Puts a value where a name with dots leads.
-fn put(root: &mut Value, key: &str, value: Value) {
-    let mut node = root;
-    for name in key.split('.') {
-        if !node.is_object() {
-            *node = Value::Object(Map::new());
-        }
-        let Value::Object(map) = node else { return };
-        node = map.entry(name).or_insert(Value::Null);
-    }
-    *node = value;
 }

@@ -79,10 +79,12 @@ mod tests {
     fn the_schema_in_the_repository_is_this_one() {
         let printed = serde_json::to_string_pretty(&schema()).unwrap();
         let kept = include_str!("../../config.schema.json");
-        assert_eq!(
-            kept.trim_end(),
-            printed,
-            "run `ostler config schema > crates/ostler/config.schema.json`, and look at the difference"
+        let mut lines = kept.lines().zip(printed.lines()).enumerate();
+        let other = lines.find(|(_, (kept, printed))| kept != printed);
+        assert!(
+            kept.trim_end() == printed,
+            "config.schema.json is another, first at {other:?}: run \
+             `ostler config schema > crates/ostler/config.schema.json`, and look at the difference"
         );
     }
 

@@ -1,5 +1,9 @@
 //! Settings: what the variables mean, what is wrong with a file, and which layer wins.
 
+mod any;
+mod server;
+mod wrong;
+
 use std::path::Path;
 
 use serde_json::json;
@@ -254,92 +258,6 @@ fn agents_of_ones_own_are_read_in_their_order() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_with_key_and_place() {
-    let agent = |rest: &str| format!("{{\n  agents: {{\n    own: {{ {rest} }}\n  }}\n}}");
-    let whole = "dialect: 'acp', command: ['x']";
-    let file = "ostler.json5";
-    for (text, place, words) in [
-        (String::new(), file, "EOF"),
-        ("\0\u{1}garbage".to_owned(), file, "expected"),
-        ("{ agents: {".to_owned(), file, "EOF"),
-        ("{ agents: }".to_owned(), "ostler.json5:1:11", "expected"),
-        ("{} {}".to_owned(), "ostler.json5:1:4", "trailing"),
-        ("[]".to_owned(), "ostler.json5:1:1", "expected an object with gateway, agent"),
-        ("null".to_owned(), "ostler.json5:1:1", "expected an object"),
-        ("{ agnt: {} }".to_owned(), "ostler.json5:1:3: agnt", "did you mean `agent`"),
-        ("{ max_turns: 5 }".to_owned(), "1:3: max_turns", "did you mean `agent.max_turns`"),
-        ("{ colour: 5 }".to_owned(), "1:3: colour", "there are gateway, agent, agents"),
-        ("{ agents: [] }".to_owned(), "ostler.json5:1:11: agents", "expected"),
-        (
-            "{ agent: { default: 'duck' } }".to_owned(),
-            "1:21: agent.default",
-            "valid agents: claude",
-        ),
-        ("{ agent: { max_turns: Infinity } }".to_owned(), "1:23: agent.max_turns", "no finite"),
-        ("{ busy: 'later' }".to_owned(), "1:9: busy", "none of queue, combine, steer, interrupt"),
-        ("{ busy: 'queue', busy: 'steer' }".to_owned(), "1:18: busy", "there twice"),
-        ("{ gateway: { listen: 'here' } }".to_owned(), "1:22: gateway.listen", "127.0.0.1:8474"),
-        (
-            "{ opencode: { enabled: true, url: 'ftp://h' } }".to_owned(),
-            "1:35: opencode.url",
-            "http://",
-        ),
-        ("{ inbound: { reply: {} } }".to_owned(), "1:21: inbound.reply", "missing key `agent`"),
-        (
-            "{ inbound: { reply: { agent: {} } } }".to_owned(),
-            "1:30: inbound.reply.agent",
-            "missing key `kind`",
-        ),
-        (
-            "{ inbound: { reply: { agent: { kind: 'pi' }, mode: 'text' } } }".to_owned(),
-            "inbound.reply.mode",
-            "needs the key `text`",
-        ),
-        (
-            "{ inbound: { reply: { agent: { kind: 'claude' }, claudeOutputFormat: 'json' } } }"
-                .to_owned(),
-            "1:50: inbound.reply.claudeOutputFormat",
-            "format: 'json'",
-        ),
-        ("{ claudeCliPath: 'x' }".to_owned(), "1:3: claudeCliPath", "agent: { path"),
-        (
-            agent("dialect: 'acp', comand: ['x']"),
-            "ostler.json5:3:28: agents.own.comand",
-            "`command`",
-        ),
-        (agent("dialect: 'acp'"), "ostler.json5:3:10: agents.own", "missing key `command`"),
-        (agent("command: ['x']"), "ostler.json5:3:10: agents.own", "missing key `dialect`"),
-        (
-            agent("dialect: 'mcp', command: ['x']"),
-            "3:21: agents.own.dialect",
-            "\"mcp\" is none of acp",
-        ),
-        (agent("dialect: 'acp', command: 'x'"), "3:37: agents.own.command", "expected"),
-        (agent("dialect: 'acp', command: []"), "3:37: agents.own.command", "no program"),
-        (agent("dialect: 'acp', command: ['']"), "agents.own.command", "no program"),
-        (agent("dialect: 'acp', command: ['x', 1]"), "agents.own.command[1]", "expected"),
-        (agent(&format!("{whole}, version: []")), "agents.own.version", "no program"),
-        (agent(&format!("{whole}, env: {{ A: 1 }}")), "agents.own.env.A", "expected"),
-        (agent(&format!("{whole}, env: {{ 'A=B': '' }}")), "agents.own.env", "A=B"),
-        (agent(&format!("{whole}, env: {{ A: '', A: '' }}")), "agents.own.env.A", "there twice"),
-        (agent(&format!("{whole}, pass_env: ['OPENAI_*']")), "agents.own.pass_env[0]", "exact"),
-        (agent(&format!("{whole}, command: ['y']")), "agents.own", "duplicate"),
-        ("{ agents: { Own: {} } }".to_owned(), "ostler.json5:1:13: agents", "no name"),
-        ("{ agents: { claude: {} } }".to_owned(), "ostler.json5:1:13: agents", "taken"),
-        ("{ agents: { claudecode: {} } }".to_owned(), "ostler.json5:1:13: agents", "taken"),
-        (
-            format!("{{ agents: {{ a: {{ {whole} }}, a: {{ {whole} }} }} }}"),
-            "agents.a",
-            "there twice",
-        ),
-    ] {
-        let said = load(&text).expect_err(&text);
-        assert!(said.contains(place) && said.contains(words), "{text}\n  {said}");
-        assert!(said.starts_with("ostler.json5") && said.lines().count() == 1, "{said}");
-    }
-}
-
-#[test]
 fn a_relative_path_is_seen_from_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.json5");
@@ -361,84 +279,4 @@ fn a_relative_path_is_seen_from_the_file() {
     assert_eq!(loaded.host_config().data_dir, folder.path().join("state"));
     let password = json!(loaded.config.opencode.password);
     assert_eq!(password, json!({ "file": here("secret") }));
-}
-
-mod server {
-    //! The server of OpenCode's that the operator runs.
-
-    use super::*;
-
-    fn server(pairs: &[(&str, &str)]) -> Option<ServerAddress> {
-        let on = [("OPENCODE_ENABLED", "true")];
-        read(&[&on[..], pairs].concat()).unwrap().opencode_server
-    }
-
-    #[test]
-    fn without_the_switch_there_is_no_server_whatever_the_rest_says() {
-        let nonsense = ("OPENCODE_URL", "nonsense");
-        for pairs in [
-            vec![nonsense],
-            vec![("OPENCODE_ENABLED", "false"), nonsense],
-            vec![("OPENCODE_ENABLED", ""), nonsense],
-        ] {
-            assert!(read(&pairs).unwrap().opencode_server.is_none(), "{pairs:?}");
-        }
-    }
-
-    #[test]
-    fn the_defaults_are_those_of_opencode_serve() {
-        let plain = server(&[]).unwrap();
-        assert_eq!((plain.url(), plain.login()), ("http://127.0.0.1:4096", None));
-        let known = server(&[("OPENCODE_PASSWORD", "very-secret")]).unwrap();
-        assert_eq!(known.login().unwrap().user, "opencode");
-        let other = [("OPENCODE_PASSWORD", "x"), ("OPENCODE_USERNAME", "me")];
-        assert_eq!(server(&other).unwrap().login().unwrap().user, "me");
-    }
-
-    #[test]
-    fn a_wrong_value_is_an_error_that_names_the_variable_and_what_is_right() {
-        for (name, value, right) in [
-            ("OPENCODE_ENABLED", "maybe", "true nor false"),
-            ("OPENCODE_URL", "", "http://127.0.0.1:4096"),
-            ("OPENCODE_URL", "ftp://host", "http:// or https://"),
-            ("OPENCODE_URL", "http://me:very-secret@host", "apart from the URL"),
-            ("OPENCODE_URL", "http://host?x=1", "without what begins with ?"),
-        ] {
-            let error = read(&[("OPENCODE_ENABLED", "true"), (name, value)]).unwrap_err();
-            let error = error.to_string();
-            assert!(error.starts_with(name) && error.contains(right), "{error}");
-            assert!(!error.contains("very-secret"), "{error}");
-        }
-        let user = [("OPENCODE_USERNAME", "a:b"), ("OPENCODE_PASSWORD", "very-secret")];
-        let error = read(&[&[("OPENCODE_ENABLED", "true")][..], &user].concat()).unwrap_err();
-        assert!(error.to_string().starts_with("OPENCODE_USERNAME"), "{error}");
-    }
-
-    #[test]
-    fn the_password_is_in_no_text_about_the_settings() {
-        let pairs = [("OPENCODE_ENABLED", "1"), ("OPENCODE_PASSWORD", "very-secret")];
-        let settings = read(&pairs).unwrap();
-        let text = format!("{settings:?} {:?}", settings.opencode_server);
-        assert!(!text.contains("very-secret"), "{text}");
-    }
-
-    #[test]
-    fn a_password_that_others_can_read_is_warned_about() {
-        let pairs = [
-            ("OPENCODE_ENABLED", "true"),
-            ("OPENCODE_URL", "http://example.org:4096"),
-            ("OPENCODE_PASSWORD", "very-secret"),
-        ];
-        let warnings = read(&pairs).unwrap().warnings.join("\n");
-        assert!(warnings.contains("use https") && !warnings.contains("secret"), "{warnings}");
-    }
-
-    #[test]
-    fn a_secret_that_is_not_to_be_had_names_its_key_and_nothing_of_it() {
-        let text = "{ opencode: { enabled: true, password: { command: ['true'] } } }";
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let loaded = load_with(text, &[("PATH", "/usr/bin:/bin")]).unwrap();
-        let error = runtime.block_on(Settings::new(loaded)).unwrap_err().to_string();
-        assert!(error.contains("1:40: opencode.password: there is nothing"), "{error}");
-    }
 }
