@@ -139,5 +139,17 @@ async fn settings(cli: &Cli) -> Result<Settings, Problems> {
         | Command::Scripted { .. } => false,
     };
     let trust = if trusts_project { Trust::Everything } else { Trust::Named };
-    Settings::new(Loader::from_process(cli.config.clone(), trust).load()?).await
+    let loaded = Loader::from_process(cli.config.clone(), trust).load()?;
+    // Only a single turn is sure to be with one agent.
+    let only = match &cli.command {
+        Command::Run(args) => Some(args.turn.agent_name(&loaded).to_owned()),
+        Command::Chat(_)
+        | Command::Agents(_)
+        | Command::Doctor(_)
+        | Command::Demo(_)
+        | Command::Sim(_)
+        | Command::Config(_)
+        | Command::Scripted { .. } => None,
+    };
+    Settings::new(loaded, only.as_deref()).await
 }

@@ -84,9 +84,12 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Takes what a configuration says, and gets the secrets that turns need.
-    pub(crate) async fn new(loaded: Loaded) -> Result<Self, Problems> {
-        let opencode_server = opencode_server(&loaded).await?;
+    /// Takes what a configuration says, and gets the secrets that turns need: all
+    /// of them, or those of one agent, so that nobody is asked for others in vain.
+    pub(crate) async fn new(loaded: Loaded, only: Option<&str>) -> Result<Self, Problems> {
+        let needs = |agent: &str| only.is_none_or(|only| only == agent);
+        let opencode_server =
+            if needs("opencode") { opencode_server(&loaded).await? } else { None };
         let host = loaded.host_config();
         let max_turns = loaded.is_set("agent.max_turns").then_some(loaded.config.agent.max_turns);
         let is_agent_chosen = loaded.is_set("agent.default");
@@ -132,7 +135,7 @@ impl Settings {
         let loader =
             Loader { environment, here, file: None, flags: Vec::new(), trust: Trust::Named };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(Self::new(loader.load()?))
+        runtime.block_on(Self::new(loader.load()?, None))
     }
 
     /// Returns the server that an agent is, if it is one.

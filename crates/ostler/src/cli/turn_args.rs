@@ -86,6 +86,13 @@ pub(crate) struct TurnArgs {
     transcript: Option<PathBuf>,
 }
 
+impl TurnArgs {
+    /// Returns which agent is meant.
+    pub(crate) fn agent_name<'a>(&'a self, loaded: &'a config::Loaded) -> &'a str {
+        self.agent.as_deref().unwrap_or(&loaded.config.agent.default)
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PermissionsArg {
     Bypass,

@@ -1,7 +1,10 @@
 //! What can only be checked when all is read: names of agents, what belongs
 //! together, and paths that are seen from the file they are in.
 
-use std::path::Path;
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use ostler_core::agent::{
     Roster,
@@ -40,8 +43,9 @@ fn problem(loaded: &Loaded, key: &str, why: impl ToString) -> Problem {
     Problem { source: loaded.source(key).clone(), key: key.to_owned(), why: why.to_string() }
 }
 
-/// Takes relative paths as seen from the file that has them.
+/// Takes relative paths as seen from the file that has them, and `~/` as the home.
 fn settle(loaded: &mut Loaded) {
+    let home = loaded.environment.get(OsStr::new("HOME")).map(PathBuf::from);
     let folder_of = |key: &str| {
         let folder = loaded.sources.get(key)?.folder()?;
         std::path::absolute(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
@@ -54,8 +58,11 @@ fn settle(loaded: &mut Loaded) {
         // A bare name is looked up in PATH.
         ("agent.path", config.agent.path.as_mut().filter(|path| path.components().count() > 1)),
     ] {
-        if let (Some(path), Some(folder)) = (path, folder_of(key)) {
-            *path = folder.join(&*path);
+        let Some(path) = path else { continue };
+        match (path.strip_prefix("~"), &home, folder_of(key)) {
+            (Ok(rest), Some(home), _) => *path = home.join(rest),
+            (_, _, Some(folder)) => *path = folder.join(&*path),
+            (_, _, None) => {}
         }
     }
     for (key, secret) in [
@@ -63,7 +70,7 @@ fn settle(loaded: &mut Loaded) {
         ("opencode.password", &mut config.opencode.password),
     ] {
         if let (Some(secret), Some(folder)) = (secret, folder_of(key)) {
-            secret.settle_in(&folder);
+            secret.settle_in(&folder, home.as_deref());
         }
     }
     let command = config.inbound.reply.as_mut().and_then(|reply| reply.command.as_mut());

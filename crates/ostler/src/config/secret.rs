@@ -106,11 +106,14 @@ impl SecretSource {
         Ok(Secret::new(text))
     }
 
-    /// Takes paths that are relative as seen from a folder.
-    pub(super) fn settle_in(&mut self, folder: &Path) {
+    /// Takes paths that are relative as seen from a folder, and `~/` as the home.
+    pub(super) fn settle_in(&mut self, folder: &Path, home: Option<&Path>) {
         match self {
             Self::Given(_) => {}
-            Self::File(path) => *path = folder.join(&*path),
+            Self::File(path) => match (path.strip_prefix("~"), home) {
+                (Ok(rest), Some(home)) => *path = home.join(rest),
+                (_, _) => *path = folder.join(&*path),
+            },
             Self::Command(command) => {
                 if let Some(program) = command.first_mut() {
                     settle_program(program, folder);

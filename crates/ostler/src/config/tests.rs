@@ -204,7 +204,7 @@ fn a_variable_that_agents_get_may_come_from_the_dotenv_file_if_it_is_named() {
         [("ostler.json5", "{ agent: { env: ['A', 'B'] } }"), (".env", "A=1\nB=2\nOTHER=3\n")];
     let loaded = load_files(&files, &[("B", "real")], Trust::Everything).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let settings = runtime.block_on(Settings::new(loaded)).unwrap();
+    let settings = runtime.block_on(Settings::new(loaded, None)).unwrap();
     let expected = [("A".to_owned(), Some("1".to_owned())), ("B".to_owned(), None)];
     assert_eq!(settings.env, expected);
 }
@@ -264,9 +264,10 @@ fn a_relative_path_is_seen_from_the_file() {
     let text = "{ agents: { a: { dialect: 'acp', command: ['bin/a', './b'], version: ['./v'] },
                             b: { dialect: 'acp', command: ['b'] } },
                   agent: { path: './own/claude' }, gateway: { data_dir: 'state' },
+                  inbound: { reply: { agent: { kind: 'pi' }, cwd: '~/work' } },
                   opencode: { password: { file: 'secret' } } }";
     std::fs::write(&path, text).unwrap();
-    let (environment, here) = (Variables::new(), PathBuf::new());
+    let (environment, here) = (variables(&[("HOME", "/home/me")]), PathBuf::new());
     let trust = Trust::Named;
     let loader = Loader { environment, here, file: Some(path), flags: Vec::new(), trust };
     let loaded = loader.load().unwrap();
@@ -277,6 +278,8 @@ fn a_relative_path_is_seen_from_the_file() {
     assert_eq!(agents[1].command, ["b"]);
     assert_eq!(loaded.config.agent.path.as_deref(), Some(Path::new(&here("own/claude"))));
     assert_eq!(loaded.host_config().data_dir, folder.path().join("state"));
+    let cwd = loaded.config.inbound.reply.unwrap().cwd.unwrap();
+    assert_eq!(cwd, Path::new("/home/me/work"));
     let password = json!(loaded.config.opencode.password);
     assert_eq!(password, json!({ "file": here("secret") }));
 }

@@ -27,7 +27,11 @@ pub(crate) struct Shown {
 
 /// Returns every key, with its value and where that comes from.
 pub(crate) fn shown(loaded: &Loaded) -> Vec<Shown> {
-    let show = |(key, value): (String, Value)| {
+    let show = |(key, mut value): (String, Value)| {
+        if key == "gateway.data_dir" {
+            // Where the environment leads if nobody says it.
+            value = json!(loaded.host_config().data_dir);
+        }
         let source = loaded.source(&key).to_string();
         Shown { key, value, source }
     };

@@ -81,6 +81,70 @@ fn what_is_taken_can_be_shown_and_read_again() {
     }
 }
 
+/// Whether a value is as a schema wants it; knows the words that ours is made of.
+fn is_valid(schema: &Value, value: &Value) -> bool {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let is_kind = |name: &Value| name == kind || name == "number" && kind == "integer";
+    let number = value.as_f64();
+    let length = value.as_str().map(|text| text.chars().count());
+    schema.as_object().unwrap().iter().all(|(word, rule)| match word.as_str() {
+        "$schema" | "title" | "description" | "default" => true,
+        "type" => rule.as_array().map_or_else(|| is_kind(rule), |kinds| kinds.iter().any(is_kind)),
+        "enum" => rule.as_array().unwrap().contains(value),
+        "anyOf" => rule.as_array().unwrap().iter().any(|schema| is_valid(schema, value)),
+        "minimum" => number.is_none_or(|number| number >= rule.as_f64().unwrap()),
+        "maximum" => number.is_none_or(|number| number <= rule.as_f64().unwrap()),
+        "exclusiveMinimum" => number.is_none_or(|number| number > rule.as_f64().unwrap()),
+        "minLength" => length.is_none_or(|length| length as u64 >= rule.as_u64().unwrap()),
+        "minItems" => {
+            value.as_array().is_none_or(|items| items.len() as u64 >= rule.as_u64().unwrap())
+        }
+        "items" => value.as_array().is_none_or(|all| all.iter().all(|item| is_valid(rule, item))),
+        "required" => value.as_object().is_none_or(|map| {
+            rule.as_array().unwrap().iter().all(|name| map.contains_key(name.as_str().unwrap()))
+        }),
+        "properties" | "patternProperties" | "additionalProperties" => value
+            .as_object()
+            .is_none_or(|map| map.iter().all(|(name, value)| is_entry_valid(schema, name, value))),
+        other => panic!("the schema has {other}"),
+    })
+}
+
+fn is_entry_valid(schema: &Value, name: &str, value: &Value) -> bool {
+    let pattern = schema.pointer("/patternProperties").and_then(Value::as_object);
+    let known = schema.pointer("/properties").and_then(|known| known.get(name));
+    match known.or_else(|| pattern?.values().next()) {
+        Some(schema) => is_valid(schema, value),
+        None => {
+            let rest = &schema["additionalProperties"];
+            rest.as_bool().unwrap_or_else(|| is_valid(rest, value))
+        }
+    }
+}
+
+#[test]
+fn what_the_table_takes_is_valid_by_the_schema_and_a_mistake_is_not() {
+    let schema = schema::schema();
+    let valid = |text: &str| is_valid(&schema, &json5::from_str(text).unwrap());
+    assert!(valid(default::TEXT) && valid(&default::TEXT.replace("//:", "")));
+    for key in KEYS {
+        for value in samples(key).into_iter().chain([Value::Null]) {
+            assert!(valid(&file_with(key.path, &value)), "{} = {value}", key.path);
+        }
+        assert!(!valid(&file_with(key.path, &json!([[1]]))), "{}", key.path);
+        assert!(!valid(&file_with(&format!("{}x", key.path), &json!(1))), "{}x", key.path);
+    }
+    assert!(!valid("{ inbound: { reply: {} } }") && !valid("{ agents: { own: {} } }"));
+}
+
 fn value() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),

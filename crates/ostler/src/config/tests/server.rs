@@ -72,6 +72,8 @@ fn a_secret_that_is_not_to_be_had_names_its_key_and_nothing_of_it() {
     let text = "{ opencode: { enabled: true, password: { command: ['true'] } } }";
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let loaded = load_with(text, &[("PATH", "/usr/bin:/bin")]).unwrap();
-    let error = runtime.block_on(Settings::new(loaded)).unwrap_err().to_string();
+    let other = runtime.block_on(Settings::new(loaded.clone(), Some("codex"))).unwrap();
+    assert!(other.opencode_server.is_none(), "another agent does not need it");
+    let error = runtime.block_on(Settings::new(loaded, None)).unwrap_err().to_string();
     assert!(error.contains("1:40: opencode.password: there is nothing"), "{error}");
 }
