@@ -38,6 +38,9 @@ pub(crate) enum FormArg {
 
 /// Lists the agents.
 pub(crate) async fn run(args: AgentsArgs, settings: Settings, ui: &mut Ui) -> Exit {
+    for warning in &settings.warnings {
+        ui.notice(&format!("ostler: {warning}"));
+    }
     let host = Host::new(settings.host_config());
     let looks = look(&settings, &host).await;
     let rows: Vec<_> = looks.iter().map(Row::new).collect();

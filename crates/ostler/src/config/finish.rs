@@ -18,12 +18,13 @@ use super::{
     secret::settle_program,
 };
 
-/// Finishes a configuration; returns what is wrong with it.
-pub(super) fn finish(loaded: &mut Loaded) -> Vec<Problem> {
+/// Finishes a configuration, of which something may be wrong already; returns
+/// what else is wrong with it.
+pub(super) fn finish(loaded: &mut Loaded, sections: &[String]) -> Vec<Problem> {
     settle(loaded);
     let mut problems = roster(loaded);
     for key in ["agent.default", "agent.project_default"] {
-        problems.extend(agent(loaded, key));
+        problems.extend(agent(loaded, key, sections));
     }
     problems.extend(server(loaded));
     problems.extend(reply(loaded));
@@ -104,12 +105,14 @@ fn roster(loaded: &mut Loaded) -> Vec<Problem> {
 }
 
 /// Replaces the name of an agent by the one that it goes by.
-fn agent(loaded: &mut Loaded, key: &str) -> Option<Problem> {
+fn agent(loaded: &mut Loaded, key: &str, sections: &[String]) -> Option<Problem> {
     let config = &loaded.config.agent;
     let name = if key == "agent.default" { &config.default } else { &config.project_default };
+    // One that is there, but not as it should be, was told before.
+    let is_there = sections.contains(&format!("agents.{name}"));
     let name = match loaded.roster.resolve(name) {
         Ok(spec) => String::from(&spec.name),
-        Err(error) => return Some(problem(loaded, key, error)),
+        Err(error) => return (!is_there).then(|| problem(loaded, key, error)),
     };
     let config = &mut loaded.config.agent;
     *(if key == "agent.default" { &mut config.default } else { &mut config.project_default }) =

@@ -129,7 +129,7 @@ impl Kind {
                 json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } })
             }
             Self::Secret => json!({ "anyOf": [
-                { "type": ["string", "null"] },
+                { "type": ["string", "null"], "minLength": 1 },
                 { "type": "object", "properties": { "file": { "type": "string", "minLength": 1 } },
                   "required": ["file"], "additionalProperties": false },
                 { "type": "object",
@@ -194,9 +194,13 @@ fn command(items: &[Value]) -> Result<(), Wrong> {
 }
 
 fn secret(value: &Value) -> Result<(), Wrong> {
-    let Value::Object(map) = value else {
-        let why = || format!("expected {}, found {}", Kind::Secret.noun(), noun(value));
-        return if value.is_string() { Ok(()) } else { Err(why().into()) };
+    let map = match value {
+        Value::Object(map) => map,
+        Value::String(text) => return not_empty(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            let why = format!("expected {}, found {}", Kind::Secret.noun(), noun(value));
+            return Err(why.into());
+        }
     };
     let mut entries = map.iter();
     let (Some((name, value)), None) = (entries.next(), entries.next()) else {
@@ -235,6 +239,7 @@ mod tests {
             (Kind::Command, json!([]), "no program"),
             (Kind::Address, json!("8474"), "such as 127.0.0.1:8474"),
             (Kind::Address, json!("localhost:8474"), "no address"),
+            (Kind::Secret, json!(""), "it is empty"),
             (Kind::Secret, json!(5), "expected a text, { file"),
             (Kind::Secret, json!({}), "either file or command"),
             (Kind::Secret, json!({ "file": "a", "command": ["b"] }), "either"),

@@ -24,7 +24,7 @@ pub(super) struct Layers {
     trust: Trust,
     pub(super) values: BTreeMap<String, (Value, Source)>,
     /// Sections that are there, even if nothing is in them.
-    sections: Vec<String>,
+    pub(super) sections: Vec<String>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<String>,
 }
@@ -172,11 +172,15 @@ impl Layers {
             }
             self.values.insert(entry.key.clone(), (Value::Null, entry.source.clone()));
         }
-        // What lacks a key was told before.
-        let is_whole = self.problems.is_empty();
-        for (name, map, source) in by_name.into_iter().filter(|_| is_whole) {
-            if let Err(why) = config.agents.add(name, map) {
-                let key = format!("agents.{name}");
+        for (name, map, source) in by_name {
+            let key = format!("agents.{name}");
+            let is_its = |told: &str| {
+                told.strip_prefix(&key).is_some_and(|rest| !rest.starts_with(|c: char| c != '.'))
+            };
+            let is_told = self.problems.iter().any(|problem| is_its(&problem.key));
+            if let Err(why) = config.agents.add(name, map)
+                && !is_told
+            {
                 self.problems.push(Problem { source: source.clone(), key, why });
             }
         }

@@ -133,10 +133,8 @@ impl Loader {
             layers.set(flag.key, flag.value.clone(), Source::Flag(flag.name));
         }
         let config = layers.typed(&agents);
-        let Layers { mut problems, warnings, values, .. } = layers;
-        let Some(config) = config.filter(|_| problems.is_empty()) else {
-            return Err(Problems(problems));
-        };
+        let Layers { mut problems, warnings, values, sections, .. } = layers;
+        let Some(config) = config else { return Err(Problems(problems)) };
         let dotenv = dotenv.into_iter().map(|line| (line.name, line.value));
         let mut loaded = Loaded {
             config,
@@ -149,7 +147,7 @@ impl Loader {
             unused,
             sources: values.into_iter().map(|(key, (_, source))| (key, source)).collect(),
         };
-        problems.extend(finish::finish(&mut loaded));
+        problems.extend(finish::finish(&mut loaded, &sections));
         if problems.is_empty() { Ok(loaded) } else { Err(Problems(problems)) }
     }
 

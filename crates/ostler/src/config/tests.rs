@@ -123,7 +123,9 @@ fn all_wrong_variables_and_keys_are_told_at_once() {
         ("MAX_QUEUE_DEPTH", "0"),
         ("OPENCODE_ENABLED", "maybe"),
     ];
-    let said = load_with("{ buzy: 1, retry: { max: 'x' } }", &pairs).unwrap_err();
+    let said =
+        load_with("{ buzy: 1, retry: { max: 'x' }, agent: { project_default: 'y' } }", &pairs);
+    let said = said.unwrap_err();
     let lines: Vec<_> = said.lines().collect();
     let starts = [
         "ostler.json5:1:3: buzy: unknown key; did you mean `busy`?",
@@ -132,11 +134,18 @@ fn all_wrong_variables_and_keys_are_told_at_once() {
         "QUERY_TIMEOUT_MS: ",
         "MAX_QUEUE_DEPTH: ",
         "OPENCODE_ENABLED: ",
+        "ostler.json5:1:59: agent.project_default: invalid agent provider \"y\"",
     ];
     assert_eq!(lines.len(), starts.len(), "{said}");
     for (line, start) in lines.iter().zip(starts) {
         assert!(line.starts_with(start), "{line}");
     }
+}
+
+#[test]
+fn a_default_agent_that_is_there_but_wrong_is_told_once() {
+    let said = load("{ agent: { default: 'own' }, agents: { own: { dialect: 'acp' } } }");
+    assert_eq!(said.unwrap_err(), "ostler.json5:1:45: agents.own: missing key `command`");
 }
 
 #[test]
