@@ -3,6 +3,7 @@
 mod agents;
 mod asking;
 mod chat;
+mod config;
 mod demo;
 mod doctor;
 mod plan;
@@ -20,7 +21,10 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
-use crate::{config::Settings, ui::Ui};
+use crate::{
+    config::{Loader, Problems, Settings, Trust},
+    ui::Ui,
+};
 
 /// How long what runs may take to end when a command is done.
 const CLEAN_UP: Duration = Duration::from_secs(5);
@@ -46,6 +50,9 @@ enum Command {
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
     Doctor(doctor::DoctorArgs),
+    /// Check and show the configuration
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Tour the agents against a simulated model; needs no key and nothing installed
     Demo(demo::DemoArgs),
     /// Start the simulated model and print what each CLI needs to reach it
@@ -85,13 +92,10 @@ pub(crate) fn main() -> ExitCode {
     }
     let cli = Cli::parse();
     let mut ui = Ui::default();
-    let settings = match Settings::from_process(cli.config.as_deref()) {
-        Ok(settings) => settings,
-        Err(error) => {
-            ui.notice(&format!("ostler: {error}"));
-            return Exit::Usage.into();
-        }
-    };
+    // It tells itself what is wrong with the configuration.
+    if let Command::Config(command) = cli.command {
+        return config::run(command, cli.config, &mut ui).into();
+    }
     let runtime =
         match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
             Ok(runtime) => runtime,
@@ -101,6 +105,13 @@ pub(crate) fn main() -> ExitCode {
             }
         };
     let exit = runtime.block_on(async {
+        let settings = match settings(&cli).await {
+            Ok(settings) => settings,
+            Err(problems) => {
+                problems.lines().for_each(|line| ui.notice(&format!("ostler: {line}")));
+                return Exit::Usage;
+            }
+        };
         match cli.command {
             Command::Run(args) => run::run(*args, settings, &mut ui).await,
             Command::Chat(args) => chat::run(*args, settings, &mut ui).await,
@@ -108,9 +119,37 @@ pub(crate) fn main() -> ExitCode {
             Command::Doctor(args) => doctor::run(args, settings, &mut ui).await,
             Command::Demo(args) => demo::run(args, settings, &mut ui).await,
             Command::Sim(args) => sim::run(args, &mut ui).await,
-            Command::Scripted { .. } => Exit::Usage,
+            Command::Config(_) | Command::Scripted { .. } => Exit::Usage,
         }
     });
     runtime.shutdown_background();
     exit.into()
+}
+
+/// Reads the configuration, for a command that may be run anywhere.
+async fn settings(cli: &Cli) -> Result<Settings, Problems> {
+    let trusts_project = match &cli.command {
+        Command::Run(args) => args.turn.trust_project,
+        Command::Chat(args) => args.turn.trust_project,
+        Command::Agents(_)
+        | Command::Doctor(_)
+        | Command::Demo(_)
+        | Command::Sim(_)
+        | Command::Config(_)
+        | Command::Scripted { .. } => false,
+    };
+    let trust = if trusts_project { Trust::Everything } else { Trust::Named };
+    let loaded = Loader::from_process(cli.config.clone(), trust).load()?;
+    // Only a single turn is sure to be with one agent.
+    let only = match &cli.command {
+        Command::Run(args) => Some(args.turn.agent_name(&loaded).to_owned()),
+        Command::Chat(_)
+        | Command::Agents(_)
+        | Command::Doctor(_)
+        | Command::Demo(_)
+        | Command::Sim(_)
+        | Command::Config(_)
+        | Command::Scripted { .. } => None,
+    };
+    Settings::new(loaded, only.as_deref()).await
 }
