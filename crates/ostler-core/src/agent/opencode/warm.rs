@@ -18,6 +18,7 @@ mod records;
 mod resync;
 mod server;
 mod session;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod turn;

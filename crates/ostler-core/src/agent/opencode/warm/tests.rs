@@ -1,5 +1,6 @@
 //! The server against what the real one said, and against its known traps.
 
+mod asking;
 mod attached;
 mod calls;
 mod flat;

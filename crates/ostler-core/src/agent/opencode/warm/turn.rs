@@ -49,8 +49,6 @@ pub(super) struct LiveTurn {
     pub(super) settling: u32,
     /// Why we ended it ourselves.
     pub(super) failure: Option<(Failure, StopReason)>,
-    /// Tool calls that somebody has allowed.
-    pub(super) allowed: BTreeSet<String>,
     /// What was answered, by the server's id of the request.
     pub(super) answers: BTreeMap<String, Said>,
     /// The messages of the user that are part of it.
@@ -92,7 +90,11 @@ pub(super) struct Call {
     pub(super) tool: String,
     pub(super) title: String,
     pub(super) input: Option<Value>,
-    /// The server's id of the call.
+    /// Somebody has allowed it.
+    pub(super) is_allowed: bool,
+    /// The message that it is part of, and the provider's id of it, which is not
+    /// the only one of its kind: some providers begin to count anew.
+    message: String,
     call: String,
     is_over: bool,
 }
@@ -138,7 +140,6 @@ impl LiveTurn {
             n_steers: 0,
             settling: 0,
             failure: None,
-            allowed: BTreeSet::new(),
             answers: BTreeMap::new(),
             users: Vec::new(),
             messages: Vec::new(),
@@ -265,7 +266,7 @@ impl LiveTurn {
         is_read: bool,
         out: &mut Vec<Action>,
     ) -> Follows {
-        let message = remove_text(&mut part, "messageID").unwrap_or_default();
+        let message = message_of(&part).to_owned();
         let Some(owner) = self.messages.iter_mut().find(|known| known.id == message) else {
             return Follows::Nothing;
         };
@@ -369,6 +370,7 @@ impl LiveTurn {
         if status.and_then(Value::as_str) == Some("pending") {
             return;
         }
+        let message = message_of(&part).to_owned();
         let mut tool = Tool::read(part);
         if tool.is_old || tool.part.is_empty() {
             return;
@@ -389,6 +391,8 @@ impl LiveTurn {
                 tool: tool.name().to_owned(),
                 title: tool.title.clone(),
                 input: input.clone(),
+                is_allowed: false,
+                message,
                 call: tool.call().to_owned(),
                 is_over,
             };
@@ -400,9 +404,21 @@ impl LiveTurn {
         }
     }
 
-    /// Returns what is known of a call, by the server's id of it.
-    pub(super) fn call(&self, id: &str) -> Option<&Call> {
-        self.calls.values().find(|call| call.call == id)
+    /// Returns the call that is meant by this message and id, and the id of its
+    /// record, if that is certain and it still runs.
+    pub(super) fn call(&self, message: Option<&str>, id: &str) -> Option<(&str, &Call)> {
+        let is_meant =
+            |call: &Call| call.call == id && message.is_none_or(|message| call.message == message);
+        let mut meant = self.calls.iter().filter(|(_, call)| is_meant(call));
+        let (Some((part, call)), None) = (meant.next(), meant.next()) else { return None };
+        (!call.is_over).then_some((part.as_str(), call))
+    }
+
+    /// Somebody has allowed a call, by the id of its record.
+    pub(super) fn allow(&mut self, part: &str) {
+        if let Some(call) = self.calls.get_mut(part) {
+            call.is_allowed = true;
+        }
     }
 
     fn step_finish(
@@ -596,6 +612,10 @@ impl LiveTurn {
             emit_for(self.key, parent, event, out);
         }
     }
+}
+
+fn message_of(part: &Map<String, Value>) -> &str {
+    part.get("messageID").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether a text is meant for the model alone.
