@@ -16,7 +16,7 @@ use super::{
     client::{Client, Purpose},
     launch,
     session::{Session, State},
-    turn::{Follows, LiveTurn, Stop},
+    turn::{Follows, LiveTurn, Stop, not_steered},
     visit::Visit,
 };
 use crate::{
@@ -45,6 +45,10 @@ const SETTLE: Duration = Duration::from_millis(500);
 const STOP_LIMIT: Duration = Duration::from_millis(1500);
 /// How long a prompt that nobody wants any more may take to be taken up.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
+
+/// How many further texts may be on their way, or wait with their prompt.
+const MAX_STEERS: usize = 100;
+const TOO_MANY: &str = "too many wait already";
 
 /// Makes the state machine that speaks with a process of ours.
 pub(super) fn dialect(launch: &WarmLaunch<'_>) -> Box<dyn Dialect> {
@@ -369,13 +373,14 @@ impl Server {
         }
         match (reply, steer) {
             (Ok(_), Some(text)) => {
-                live.tell(None, EventBody::Status(Status::Steered { text }), out)
+                live.tell(None, EventBody::Status(Status::Steered { text }), out);
+                if live.is_settling() {
+                    // It is about to be taken up.
+                    self.settle(key, out);
+                }
             }
             (Ok(_), None) => {}
-            (Err(failure), Some(text)) => {
-                let text = format!("not taken into account, because {}: {text}", failure.message);
-                live.tell(None, EventBody::Status(Status::Warning { text }), out);
-            }
+            (Err(failure), Some(text)) => live.not_steered(&text, &failure.message, out),
             (Err(failure), None) if failure.kind == FailureKind::Unavailable => {
                 // It may have heard it all the same, or may be about to end: that
                 // would be the better reason.
@@ -397,13 +402,19 @@ impl Server {
         let at = session.at();
         match (&mut session.turn, &mut session.held, at) {
             (Some(live), _, Some((id, directory))) if live.key == turn => {
-                if live.stop != Stop::No || live.is_silent {
-                    return;
+                if live.stop != Stop::No {
+                    return live.not_steered(text, "the turn is being stopped", out);
+                }
+                if live.n_steers >= MAX_STEERS {
+                    return live.not_steered(text, TOO_MANY, out);
                 }
                 live.n_steers += 1;
                 let body = live.held.body(text, session.model.as_deref());
                 let purpose = Purpose::Prompt(SessionKey(*key), turn, Some(text.to_owned()));
                 self.client.prompt(purpose, (&id, &directory), body, out);
+            }
+            (_, Some(held), _) if held.steers.len() >= MAX_STEERS => {
+                emit_warning(turn, not_steered(text, TOO_MANY), out);
             }
             (_, Some(held), _) => held.steers.push(text.to_owned()),
             _ => {}
@@ -470,7 +481,13 @@ impl Server {
                 self.follow(key, follows, out);
             }
             Alarm::Settle(key, turn, round) => {
-                if self.live(key, turn).is_some_and(|live| live.settling == round) {
+                let Some(live) = self.live(key, turn).filter(|live| live.settling == round) else {
+                    return;
+                };
+                if live.n_steers > 0 {
+                    // The server may take it up yet; the call has a limit of its own.
+                    self.settle(key, out);
+                } else {
                     self.conclude(key, out);
                 }
             }
@@ -494,6 +511,7 @@ impl Server {
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
         let Some(live) = &mut session.turn else { return };
         live.settling = live.settling.wrapping_add(1);
+        live.awaited = Some(live.settling);
         let alarm = Alarm::Settle(key, live.key, live.settling);
         self.arm(alarm, SETTLE, out);
     }

@@ -7,6 +7,7 @@ mod flat;
 mod properties;
 mod races;
 mod resyncing;
+mod steering;
 mod talk;
 mod transcripts;
 mod traps;

@@ -44,9 +44,11 @@ pub(super) struct LiveTurn {
     /// The server has begun to work on it.
     pub(super) was_busy: bool,
     /// Further texts that the server was sent and has not confirmed.
-    pub(super) n_steers: u32,
+    pub(super) n_steers: usize,
     /// Counts the reasons to wait for its end; an old one says nothing.
     pub(super) settling: u32,
+    /// Which of them a timer runs for.
+    pub(super) awaited: Option<u32>,
     /// Why we ended it ourselves.
     pub(super) failure: Option<(Failure, StopReason)>,
     /// What was answered, by the server's id of the request.
@@ -139,6 +141,7 @@ impl LiveTurn {
             was_busy: false,
             n_steers: 0,
             settling: 0,
+            awaited: None,
             failure: None,
             answers: BTreeMap::new(),
             users: Vec::new(),
@@ -208,6 +211,17 @@ impl LiveTurn {
         self.stop == Stop::Sent
             || self.error.is_some()
             || self.messages.last().is_some_and(|last| last.is_complete)
+    }
+
+    /// Returns whether its end is waited for.
+    pub(super) fn is_settling(&self) -> bool {
+        self.awaited == Some(self.settling)
+    }
+
+    /// Says that a further text is lost, and why.
+    pub(super) fn not_steered(&self, text: &str, why: &str, out: &mut Vec<Action>) {
+        let text = not_steered(text, why);
+        self.tell(None, EventBody::Status(Status::Warning { text }), out);
     }
 
     /// Takes what is known of a message; returns whether the model began one.
@@ -612,6 +626,11 @@ impl LiveTurn {
             emit_for(self.key, parent, event, out);
         }
     }
+}
+
+/// Returns how it is said that a further text is lost.
+pub(super) fn not_steered(text: &str, why: &str) -> String {
+    format!("not taken into account, because {why}: {text}")
 }
 
 fn message_of(part: &Map<String, Value>) -> &str {
