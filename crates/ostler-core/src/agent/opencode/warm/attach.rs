@@ -42,10 +42,17 @@ pub(super) enum Rules {
 impl Rules {
     /// Returns the rules of a turn.
     pub(super) fn of(options: &Options) -> Self {
-        match rules(options, &mut Vec::new()) {
-            Some(rules) => Self::Strict(list(&rules)),
-            None => Self::Free,
-        }
+        Self::from(rules(options, &mut Vec::new()))
+    }
+
+    /// Returns the rules that a server of ours has in its settings. They reach
+    /// sub-agents, so these are there.
+    pub(super) fn of_settings(options: &Options) -> Self {
+        Self::from(settings::rules(options, Mode::Warm, &mut Vec::new()))
+    }
+
+    fn from(rules: Option<Map<String, Value>>) -> Self {
+        rules.map_or(Self::Free, |rules| Self::Strict(list(&rules)))
     }
 
     /// Returns them as the server wants them.

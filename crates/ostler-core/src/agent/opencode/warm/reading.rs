@@ -36,7 +36,7 @@ impl Server {
                 }
                 let Some(known) = self.sessions.get_mut(&key.0) else { return };
                 if let What::Rules(rules) = what {
-                    return known.has_rules(&rules);
+                    return known.was_ruled(&rules);
                 }
                 match &mut known.meanwhile {
                     Some(meanwhile) if meanwhile.len() < MAX_MEANWHILE => meanwhile.push(what),

@@ -204,9 +204,9 @@ impl Server {
                 self.sessions.insert(session.0, new);
             }
             Order::Prompt { session, turn, prompt, options } => {
-                let rules = self.visit.is_some().then(|| Rules::of(options));
+                let is_ours = self.visit.is_none();
                 if let Some(known) = self.sessions.get_mut(&session.0) {
-                    known.hold(turn, prompt, options, rules);
+                    known.hold(turn, prompt, options, is_ours);
                     self.seek(out);
                     self.advance(session, out);
                 } else {
@@ -279,6 +279,7 @@ impl Server {
             Ok((id, directory, rules, used)) => {
                 session.state = State::Open;
                 session.rules = rules.unwrap_or_default();
+                session.has_rules = !session.rules.is_empty();
                 // One that has just been made has no past, and its first message
                 // may come in the same millisecond.
                 session.since = used.filter(|_| session.id.is_some());
@@ -319,7 +320,8 @@ impl Server {
             // Rules that come late would be those of the turn that overtook them.
             return;
         }
-        if let Some(rules) = &held.rules
+        session.insist();
+        if let Some(rules) = session.held.as_ref().and_then(|held| held.rules.as_ref())
             && !session.obeys(rules)
         {
             let rules = rules.list();

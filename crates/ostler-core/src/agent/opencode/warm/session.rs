@@ -36,8 +36,10 @@ pub(super) struct Session {
     /// The model that answered last. A prompt that names none would go to the
     /// model that was named last, even if there is none of that name.
     pub(super) model: Option<String>,
-    /// The rules that the server has for it, where they are ours to give.
+    /// The rules that the server has for it, as far as that is certain.
     pub(super) rules: Vec<Value>,
+    /// It was seen with rules of its own.
+    pub(super) has_rules: bool,
     /// Other rules that the server was told and has not confirmed.
     pub(super) ruling: Option<Vec<Value>>,
     /// What to say in the first turn.
@@ -79,6 +81,9 @@ pub(super) struct Held {
     variant: Option<&'static str>,
     /// What the turn may do, where its session is told and not the process.
     pub(super) rules: Option<Rules>,
+    /// What the process was told, for a session that has rules of its own: those
+    /// count more.
+    settings: Option<Rules>,
 }
 
 impl Session {
@@ -97,6 +102,7 @@ impl Session {
             since: None,
             model: None,
             rules: Vec::new(),
+            has_rules: false,
             ruling: None,
             warning: None,
             was_version_judged: false,
@@ -107,15 +113,9 @@ impl Session {
         }
     }
 
-    /// Takes a prompt to be sent as soon as that is possible; with `rules` it is
-    /// for a server that does not have them in its settings.
-    pub(super) fn hold(
-        &mut self,
-        turn: TurnKey,
-        prompt: &str,
-        options: &Options,
-        rules: Option<Rules>,
-    ) {
+    /// Takes a prompt to be sent as soon as that is possible. A server that is
+    /// not ours does not have its rules in the settings.
+    pub(super) fn hold(&mut self, turn: TurnKey, prompt: &str, options: &Options, is_ours: bool) {
         self.held = Some(Held {
             turn,
             prompt: prompt.to_owned(),
@@ -124,9 +124,10 @@ impl Session {
             permissions: options.permissions,
             model: options.model.clone(),
             system: options.system_prompt.clone().filter(|text| !text.is_empty()),
-            agent: launch::agent(options).filter(|_| rules.is_none()),
+            agent: launch::agent(options).filter(|_| is_ours),
             variant: options.thinking.map(variant),
-            rules,
+            rules: (!is_ours).then(|| Rules::of(options)),
+            settings: is_ours.then(|| Rules::of_settings(options)),
         });
     }
 
@@ -156,9 +157,18 @@ impl Session {
 
     /// Takes which rules the server has for it. What is told may be older than
     /// what we know, so if it differs the next turn says its rules again.
-    pub(super) fn has_rules(&mut self, rules: &[Value]) {
+    pub(super) fn was_ruled(&mut self, rules: &[Value]) {
+        self.has_rules |= !rules.is_empty();
         if self.rules != rules {
             self.rules.clear();
+        }
+    }
+
+    /// Makes the prompt that waits say its rules, if those of the process would
+    /// not count.
+    pub(super) fn insist(&mut self) {
+        if let Some(held) = self.held.as_mut().filter(|_| self.has_rules) {
+            held.rules = held.settings.take().or(held.rules.take());
         }
     }
 

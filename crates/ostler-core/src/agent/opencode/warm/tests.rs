@@ -7,6 +7,7 @@ mod flat;
 mod properties;
 mod races;
 mod resyncing;
+mod rules;
 mod steering;
 mod talk;
 mod transcripts;
