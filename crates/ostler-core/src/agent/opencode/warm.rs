@@ -12,6 +12,7 @@ mod client;
 mod event;
 mod flat;
 mod launch;
+mod meanwhile;
 mod parts;
 mod reading;
 mod records;

@@ -41,7 +41,9 @@ impl Server {
         self.miss(why, out);
         self.is_connected = false;
         for session in self.sessions.values_mut() {
-            session.meanwhile = None;
+            if let Some(meanwhile) = &mut session.meanwhile {
+                meanwhile.forget();
+            }
             // Nobody hears whether somebody else replaces them.
             session.rules.clear();
             if let Some(live) = &mut session.turn {
@@ -166,7 +168,7 @@ impl Server {
             return self.look_around(key, out);
         };
         let turn = session.turn.as_ref().map(|live| live.key);
-        for what in session.meanwhile.take().unwrap_or_default() {
+        for what in session.meanwhile.take().unwrap_or_default().into_events() {
             // Whether it is still idle, is asked below. What a retry took back may
             // have been written again since.
             if !matches!(what, What::Idle | What::Retry { .. }) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::{attach::Rules, client::Round, event::What, launch, turn::LiveTurn};
+use super::{attach::Rules, client::Round, launch, meanwhile::Meanwhile, turn::LiveTurn};
 use crate::{
     agent::{TurnKey, opencode::launch::variant},
     request::{Open, Options, Permissions},
@@ -47,7 +47,7 @@ pub(super) struct Session {
     /// It was said if the version of the server is not one that was tested.
     pub(super) was_version_judged: bool,
     /// What happened while the messages are read again.
-    pub(super) meanwhile: Option<Vec<What>>,
+    pub(super) meanwhile: Option<Meanwhile>,
     /// Counts how often it was read again.
     pub(super) round: Round,
     /// Aborts that the server has not answered. One that it hears late would end
