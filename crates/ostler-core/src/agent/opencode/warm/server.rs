@@ -301,7 +301,11 @@ impl Server {
 
     /// Sends the prompt that waits, as soon as that is possible.
     pub(super) fn advance(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        let is_drained = self.is_drained(key);
         let Some(session) = self.sessions.get_mut(&key.0) else { return };
+        if session.is_closing {
+            return self.let_go(key, out);
+        }
         let Some(held) = &session.held else { return };
         if self.visit.is_some() && !self.is_connected {
             // What would follow could be missed; it goes on when it is heard again.
@@ -314,6 +318,9 @@ impl Server {
         }
         let Some((id, directory)) = session.at() else { return };
         if session.state != State::Open || session.turn.is_some() || session.n_aborts > 0 {
+            return;
+        }
+        if !is_drained {
             return;
         }
         if session.ruling.is_some() {
@@ -495,10 +502,15 @@ impl Server {
             }
             Alarm::Stop(key, turn) => {
                 let Some(live) = self.live(key, turn) else { return };
-                // A cancelled turn that does not end is for the driver to give up.
-                if live.failure.is_some() || live.is_silent {
+                if live.is_silent {
+                    // It was waited for in vain. Should it be about to begin, this
+                    // may still end it.
+                    self.stop(key, out);
+                    self.conclude(key, out);
+                } else if live.failure.is_some() {
                     self.conclude(key, out);
                 }
+                // A cancelled turn that does not end is for the driver to give up.
             }
             Alarm::Look(key, turn) => {
                 if self.live(key, turn).is_some() {
@@ -552,12 +564,40 @@ impl Server {
     }
 
     fn close(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        if let Some(session) = self.sessions.get_mut(&key.0).filter(|one| one.is_draining()) {
+            session.held = None;
+            session.is_closing = true;
+            return;
+        }
         let Some(session) = self.sessions.remove(&key.0) else { return };
         self.children.retain(|_, (parent, _)| *parent != key);
         if let (Some((id, directory)), Some(live)) = (session.at(), &session.turn) {
             self.deny_all(live.key, out);
             self.client.abort(Purpose::Nothing, (&id, &directory), out);
         }
+    }
+
+    /// Forgets a session that was closed, once nothing of it is left on the
+    /// server. One that was opened under the same name waits for that.
+    fn let_go(&mut self, key: SessionKey, out: &mut Vec<Action>) {
+        if self.sessions.get(&key.0).is_none_or(Session::is_draining) {
+            return;
+        }
+        let Some(closed) = self.sessions.remove(&key.0) else { return };
+        let next = self.sessions.iter_mut().find(|(_, session)| session.id == closed.id);
+        if let Some((next, session)) = next {
+            let next = SessionKey(*next);
+            session.inherit(closed);
+            self.advance(next, out);
+        }
+    }
+
+    /// Returns whether nothing is left of what ran under a session's name before
+    /// it was opened.
+    fn is_drained(&self, key: SessionKey) -> bool {
+        let id = self.sessions.get(&key.0).and_then(|session| session.id.as_ref());
+        let mut closing = self.sessions.values().filter(|session| session.is_closing);
+        id.is_none() || !closing.any(|session| session.id.as_ref() == id)
     }
 
     /// The process is gone, or the server was left.
@@ -608,7 +648,8 @@ impl Server {
     }
 
     /// Returns our name for a session of the server's, or of one that it made
-    /// for a helper of ours.
+    /// for a helper of ours. One that is being closed has a lower key than one
+    /// that was opened in its place, and comes first.
     pub(super) fn find(&self, id: &str) -> Option<SessionKey> {
         let own = self.sessions.iter().find(|(_, session)| session.id.as_deref() == Some(id));
         let own = own.map(|(key, _)| SessionKey(*key));

@@ -55,6 +55,8 @@ pub(super) struct Session {
     pub(super) n_aborts: u32,
     /// How often nothing was found where a turn should be.
     pub(super) n_missed: u32,
+    /// It was closed, and is kept until nothing of it is left on the server.
+    pub(super) is_closing: bool,
 }
 
 /// How far a session has come.
@@ -110,6 +112,7 @@ impl Session {
             round: Round::default(),
             n_aborts: 0,
             n_missed: 0,
+            is_closing: false,
         }
     }
 
@@ -183,6 +186,20 @@ impl Session {
         while self.past.len() > MAX_PAST {
             self.past.pop_front();
         }
+    }
+
+    /// Returns whether something of a turn is left on the server that was ended
+    /// here: a prompt that may be taken up yet, or an abort that may end the next.
+    pub(super) fn is_draining(&self) -> bool {
+        self.turn.as_ref().map_or(self.n_aborts > 0, |live| live.is_silent)
+    }
+
+    /// Learns what a session of the same name knew that was closed before.
+    pub(super) fn inherit(&mut self, closed: Self) {
+        self.remember(closed.past.into());
+        self.has_rules |= closed.has_rules;
+        // What was told of them meanwhile was not heard here.
+        self.rules.clear();
     }
 
     /// Returns whether this turn waits or runs here.

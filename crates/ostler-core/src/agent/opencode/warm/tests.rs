@@ -3,6 +3,7 @@
 mod asking;
 mod attached;
 mod calls;
+mod draining;
 mod flat;
 mod properties;
 mod races;
