@@ -11,6 +11,7 @@ mod attach;
 mod client;
 mod event;
 mod flat;
+mod health;
 mod launch;
 mod meanwhile;
 mod parts;

@@ -14,6 +14,7 @@ use super::{
     asking::Asked,
     attach::Rules,
     client::{Client, Purpose},
+    health::Health,
     launch,
     session::{Session, State},
     turn::{Follows, LiveTurn, Stop, not_steered},
@@ -237,10 +238,9 @@ impl Server {
     ) {
         match purpose {
             Purpose::Health if self.visit.is_some() => self.welcomed(reply, out),
-            Purpose::Health => match reply {
-                Ok(health) if health.get("healthy").and_then(Value::as_bool) == Some(true) => {
-                    let version = health.get("version").and_then(Value::as_str);
-                    self.version = Some(version.unwrap_or_default().to_owned());
+            Purpose::Health => match reply.map(|health| Health::read(&health)) {
+                Ok(Health::Well { version }) => {
+                    self.version = Some(version);
                     self.ready_if_so(out);
                 }
                 // It was up a moment ago: the worker gives up if that goes on.
