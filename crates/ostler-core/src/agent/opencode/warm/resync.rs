@@ -14,10 +14,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use super::{
+    alarm::Alarm,
     client::{Purpose, Round, Sight},
     event::{Event, What},
     records::{Record, catch_up},
-    server::{Alarm, Server},
+    server::Server,
     turn::Stop,
 };
 use crate::{

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::turn::Call;
+use super::call::Call;
 use crate::{
     agent::opencode::tool::title_of,
     permission::{Permission, PermissionKind},
