@@ -119,6 +119,8 @@ impl Server {
         self.advance(key, out);
     }
 
+    /// Forgets a session, as soon as nobody is needed any more who would end what
+    /// a cancelled prompt begins.
     pub(super) fn close(&mut self, key: SessionKey, out: &mut Vec<Action>) {
         if let Some(session) = self.sessions.get_mut(&key.0).filter(|one| one.is_draining()) {
             session.held = None;

@@ -80,10 +80,8 @@ impl Server {
             return self.client.create(key, &session.directory, body, out);
         }
         let Some((id, directory)) = session.at() else { return };
-        if session.state != State::Open || session.turn.is_some() || session.n_aborts > 0 {
-            return;
-        }
-        if !is_drained {
+        let is_idle = session.turn.is_none() && session.n_aborts == 0 && is_drained;
+        if session.state != State::Open || !is_idle {
             return;
         }
         if session.ruling.is_some() {

@@ -256,6 +256,11 @@ impl Server {
         if !is_lost {
             return self.arm(Alarm::Look(key, turn), NEXT_LOOK, out);
         }
+        if live.is_silent {
+            // Should it be about to begin, this may still end it.
+            self.stop(key, out);
+            return self.conclude(key, out);
+        }
         let end = if live.may_end() {
             live.end(out)
         } else {

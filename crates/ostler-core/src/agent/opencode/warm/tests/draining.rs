@@ -47,6 +47,23 @@ fn a_prompt_that_is_not_taken_up_in_time_is_aborted_before_the_next_one_is_sent(
 }
 
 #[test]
+fn a_prompt_that_is_not_found_after_the_stream_was_lost_is_aborted_too() {
+    let mut talk = cancelled();
+    talk.prompt(SECOND, "again", &options());
+    talk.lose();
+    talk.ring();
+    talk.tell("server.connected", json!({}));
+    for _ in 0..11 {
+        talk.reply("/message?", 200, &json!([]));
+        talk.reply("/session/status", 200, &json!({}));
+        talk.ring();
+    }
+    assert!(is_called(&talk, "/abort") && !is_called(&talk, "/prompt_async"), "{:?}", talk.urls());
+    answer_aborts(&mut talk);
+    assert!(is_called(&talk, "/prompt_async"));
+}
+
+#[test]
 fn closing_a_session_does_not_let_go_of_a_prompt_that_nobody_wants() {
     let mut talk = cancelled();
     talk.order(Order::Close { session: ONLY_SESSION });
