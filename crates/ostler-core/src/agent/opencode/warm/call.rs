@@ -61,6 +61,12 @@ impl LiveTurn {
             };
             let begun = tool.begun(id.clone(), input);
             self.tell(parent, begun, out);
+        } else if !is_over && tool.input.is_some() && tool.input != known.input {
+            // The provider gave the same id to two calls at once, and the server
+            // has one record for both. Only the other one was allowed.
+            known.input = tool.input.take();
+            known.title = tool.title.clone();
+            known.is_allowed = false;
         }
         if is_over {
             self.tell(parent, tool.ended(id), out);

@@ -65,6 +65,17 @@ fn another_call_with_the_id_of_one_that_was_allowed_is_asked_about_as_what_it_is
 }
 
 #[test]
+fn a_call_that_became_another_one_is_asked_about_again() {
+    let mut talk = Talk::running(&asking());
+    runs(&mut talk, ("prt_1", "msg_a1", "c1"), "touch /x");
+    talk.tell("permission.asked", asks("per_1", "bash", OF_FIRST));
+    talk.decide("per_1", &ALLOW);
+    runs(&mut talk, ("prt_1", "msg_a1", "c1"), "rm -r /x");
+    let out = talk.tell("permission.asked", asks("per_2", "bash", OF_FIRST));
+    assert_eq!(asked(&out).title, "rm -r /x");
+}
+
+#[test]
 fn a_call_of_a_helper_with_the_id_of_one_that_was_allowed_is_asked_about() {
     let mut talk = Talk::running(&asking());
     runs(&mut talk, ("prt_1", "msg_a1", "c1"), "touch /x");
