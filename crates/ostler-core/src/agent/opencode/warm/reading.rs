@@ -13,9 +13,6 @@ use crate::{
     event::Stream,
 };
 
-/// How many events may wait until the messages have been read again.
-const MAX_MEANWHILE: usize = 10_000;
-
 impl Server {
     pub(super) fn event(&mut self, now: Timestamp, data: &[u8], out: &mut Vec<Action>) {
         let event = event::read(data);
@@ -36,14 +33,13 @@ impl Server {
                 }
                 let Some(known) = self.sessions.get_mut(&key.0) else { return };
                 if let What::Rules(rules) = what {
-                    return known.has_rules(&rules);
+                    return known.was_ruled(&rules);
                 }
                 match &mut known.meanwhile {
-                    Some(meanwhile) if meanwhile.len() < MAX_MEANWHILE => meanwhile.push(what),
                     Some(meanwhile) => {
-                        // What is lost here is read again.
-                        meanwhile.clear();
-                        self.look(key, out);
+                        if !meanwhile.push(what, data.len()) {
+                            self.look(key, out);
+                        }
                     }
                     None => {
                         if let (What::Unknown, Some(live)) = (&what, &known.turn)
