@@ -313,3 +313,17 @@ fn a_prompt_that_never_arrived_is_told_after_a_moment_in_which_the_server_may_di
     assert_eq!(kind, "unavailable");
     assert!(message.starts_with("POST /session/ses_"), "{message}");
 }
+
+#[test]
+fn a_tool_that_prints_on_shows_that_the_turn_is_worked_on() {
+    let mut talk = Talk::running(&options());
+    let part = |output: &str| {
+        let input = json!({ "command": "make" });
+        let state =
+            json!({ "status": "running", "input": input, "metadata": { "output": output } });
+        json!({ "part": { "id": "prt_1", "messageID": "msg_a1", "type": "tool", "tool": "bash", "callID": "c", "state": state } })
+    };
+    talk.tell("message.part.updated", part("cc a.c"));
+    let then = talk.tell("message.part.updated", part("cc a.c\ncc b.c"));
+    assert!(matches!(then[..], [Action::Working { turn: FIRST }]), "{then:?}");
+}
