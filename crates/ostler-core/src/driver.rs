@@ -174,8 +174,10 @@ impl Drive<'_> {
                     Transcript::note(&mut self.transcript, Said::Stdin, line, self.outbox);
                     self.proc.write(&bytes);
                 }
-                // Nor is it a server, and its session is no lease.
+                // Nor is it a server, its session is no lease, and every byte of it
+                // is about its turn.
                 Action::Call { .. }
+                | Action::Working { .. }
                 | Action::Listen(_)
                 | Action::Ready
                 | Action::OpenFailed { .. }

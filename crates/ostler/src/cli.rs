@@ -3,6 +3,7 @@
 mod agents;
 mod asking;
 mod chat;
+mod config;
 mod demo;
 mod doctor;
 mod plan;
@@ -22,7 +23,11 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
-use crate::{config::Settings, ui::Ui};
+use crate::{
+    config::{Loader, Problems, Settings, Trust},
+    store::Location,
+    ui::Ui,
+};
 
 /// How long what runs may take to end when a command is done.
 const CLEAN_UP: Duration = Duration::from_secs(5);
@@ -48,6 +53,9 @@ enum Command {
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
     Doctor(doctor::DoctorArgs),
+    /// Check and show the configuration
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Look at the jobs of the gateway, cancel them, or try them again
     Queue(queue::QueueArgs),
     /// Back up or check what the gateway has stored
@@ -91,13 +99,10 @@ pub(crate) fn main() -> ExitCode {
     }
     let cli = Cli::parse();
     let mut ui = Ui::default();
-    let settings = match Settings::from_process(cli.config.as_deref()) {
-        Ok(settings) => settings,
-        Err(error) => {
-            ui.notice(&format!("ostler: {error}"));
-            return Exit::Usage.into();
-        }
-    };
+    // It tells itself what is wrong with the configuration.
+    if let Command::Config(command) = cli.command {
+        return config::run(command, cli.config, &mut ui).into();
+    }
     let runtime =
         match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
             Ok(runtime) => runtime,
@@ -106,19 +111,70 @@ pub(crate) fn main() -> ExitCode {
                 return Exit::Failed.into();
             }
         };
-    let exit = runtime.block_on(async {
-        match cli.command {
-            Command::Run(args) => run::run(*args, settings, &mut ui).await,
-            Command::Chat(args) => chat::run(*args, settings, &mut ui).await,
-            Command::Agents(args) => agents::run(args, settings, &mut ui).await,
-            Command::Doctor(args) => doctor::run(args, settings, &mut ui).await,
-            Command::Queue(args) => queue::run(args, settings, &mut ui).await,
-            Command::Store(args) => store::run(args, settings, &mut ui).await,
-            Command::Demo(args) => demo::run(args, settings, &mut ui).await,
-            Command::Sim(args) => sim::run(args, &mut ui).await,
-            Command::Scripted { .. } => Exit::Usage,
-        }
+    let exit = runtime.block_on(obey(cli, &mut ui)).unwrap_or_else(|problems| {
+        problems.lines().for_each(|line| ui.notice(&format!("ostler: {line}")));
+        Exit::Usage
     });
     runtime.shutdown_background();
     exit.into()
+}
+
+/// Does what the command says, unless the configuration is wrong.
+async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
+    if let Command::Queue(args) = cli.command {
+        return Ok(queue::run(args, &location(cli.config).await?, ui).await);
+    }
+    if let Command::Store(args) = cli.command {
+        return Ok(store::run(args, &location(cli.config).await?, ui).await);
+    }
+    let settings = settings(&cli).await?;
+    Ok(match cli.command {
+        Command::Run(args) => run::run(*args, settings, ui).await,
+        Command::Chat(args) => chat::run(*args, settings, ui).await,
+        Command::Agents(args) => agents::run(args, settings, ui).await,
+        Command::Doctor(args) => doctor::run(args, settings, ui).await,
+        Command::Demo(args) => demo::run(args, settings, ui).await,
+        Command::Sim(args) => sim::run(args, ui).await,
+        Command::Config(_) | Command::Queue(_) | Command::Store(_) | Command::Scripted { .. } => {
+            Exit::Usage
+        }
+    })
+}
+
+/// Reads the configuration, for a command that may be run anywhere.
+async fn settings(cli: &Cli) -> Result<Settings, Problems> {
+    let trusts_project = match &cli.command {
+        Command::Run(args) => args.turn.trust_project,
+        Command::Chat(args) => args.turn.trust_project,
+        Command::Agents(_)
+        | Command::Doctor(_)
+        | Command::Demo(_)
+        | Command::Sim(_)
+        | Command::Config(_)
+        | Command::Queue(_)
+        | Command::Store(_)
+        | Command::Scripted { .. } => false,
+    };
+    let trust = if trusts_project { Trust::Everything } else { Trust::Named };
+    let loaded = Loader::from_process(cli.config.clone(), trust).load()?;
+    // Only a single turn is sure to be with one agent.
+    let only = match &cli.command {
+        Command::Run(args) => Some(args.turn.agent_name(&loaded).to_owned()),
+        Command::Chat(_)
+        | Command::Agents(_)
+        | Command::Doctor(_)
+        | Command::Demo(_)
+        | Command::Sim(_)
+        | Command::Config(_)
+        | Command::Queue(_)
+        | Command::Store(_)
+        | Command::Scripted { .. } => None,
+    };
+    Settings::new(loaded, only.as_deref()).await
+}
+
+/// Finds the store, for a command that needs nothing else.
+async fn location(file: Option<PathBuf>) -> Result<Location, Problems> {
+    let loaded = Loader::from_process(file, Trust::Named).load()?;
+    crate::config::store_location(&loaded).await
 }

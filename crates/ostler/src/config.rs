@@ -1,82 +1,81 @@
-//! Settings from the environment and from a file: the only place in this
-//! program that reads them. How a file looks is in `file`, and in one file for
-//! each of its keys.
+//! Settings from flags, the environment and a file: the only place in this
+//! program that reads them. `key` and `variable` are the tables of what there
+//! is, `section` has the types and the defaults, `load` and `layers` put it together.
 
 mod agents;
+pub(crate) mod default;
+mod dotenv;
+pub(crate) mod duration;
 mod file;
-mod server;
+mod finish;
+mod inbound;
+mod key;
+mod kind;
+mod layers;
+mod load;
+mod nearest;
+mod problem;
+pub(crate) mod schema;
+mod secret;
+mod section;
 #[cfg(test)]
 mod tests;
+mod tree;
+pub(crate) mod variable;
+pub(crate) mod view;
+mod walk;
+#[cfg_attr(not(test), expect(dead_code, reason = "the gateway watches its file"))]
+mod watch;
 
-use std::{
-    ffi::OsStr,
-    fmt,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use ostler_core::{
     HostConfig,
-    agent::{self, AgentRef, NameError, Roster, acp::CustomError, http::ServerAddress},
+    agent::{
+        AgentRef, Roster,
+        http::{Login, ServerAddress},
+    },
     environment::Variables,
-    request::Permissions,
+    request::{Permissions, Thinking},
 };
-use thiserror::Error;
 
 use crate::store::{Location, LocationError};
 
-/// How many model calls a turn may make when `BACKEND_MAX_TURNS` cannot be read.
-const DEFAULT_MAX_TURNS: u32 = 25;
+pub(crate) use self::{
+    file::Found,
+    load::{Loaded, Loader, Trust},
+    problem::{Problem, Problems, Source},
+};
 
-/// A variable or a file that cannot be used.
-#[derive(Debug, Error)]
-pub(crate) enum ConfigError {
-    /// No such agent.
-    #[error("AGENT_BACKEND: {0}")]
-    Agent(#[from] NameError),
-    /// The configuration file.
-    #[error(transparent)]
-    File(#[from] file::FileError),
-    /// An agent of the file, for a reason that reading it did not find.
-    #[error("agents: {0}")]
-    Custom(#[from] CustomError),
-    /// Anything else.
-    #[error("{name}: {why}")]
-    Value {
-        /// Which variable.
-        name: &'static str,
-        /// What is wrong with it, and what is right.
-        why: String,
-    },
-}
-
-/// What the environment and the file say about agents.
+/// What commands that run turns take from the configuration.
 pub(crate) struct Settings {
     /// The outer environment.
     pub(crate) environment: Variables,
     /// The agents there are.
     pub(crate) roster: Roster,
-    /// `AGENT_BACKEND`, or Claude.
+    /// The agent, unless another is named.
     pub(crate) agent: AgentRef,
-    /// `BACKEND_CLI_PATH`, for that agent.
+    /// Whether somebody chose that agent.
+    pub(crate) is_agent_chosen: bool,
+    /// The program of that agent.
     pub(crate) program: Option<PathBuf>,
-    /// `BACKEND_MODEL`, for that agent.
+    /// The model of that agent.
     pub(crate) model: Option<String>,
-    /// `BACKEND_MAX_TURNS`.
+    /// Only if somebody set it, for not every agent has such a limit.
     pub(crate) max_turns: Option<u32>,
-    /// `ALLOWED_TOOLS`, separated by commas.
     pub(crate) allowed_tools: Option<Vec<String>>,
-    /// `QUERY_TIMEOUT_MS`.
-    pub(crate) timeout: Option<Duration>,
-    /// `PERMISSION_MODE`.
+    pub(crate) timeout: Duration,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) ask_timeout: Duration,
     pub(crate) permissions: Option<Permissions>,
-    /// The server that is the agent `opencode`: `OPENCODE_ENABLED`, `OPENCODE_URL`,
-    /// `OPENCODE_USERNAME` and `OPENCODE_PASSWORD`.
+    pub(crate) thinking: Option<Thinking>,
+    /// Variables that every agent gets: with a value, or to be passed on.
+    pub(crate) env: Vec<(String, Option<String>)>,
+    /// The server that is the agent `opencode`.
     pub(crate) opencode_server: Option<ServerAddress>,
-    /// Where the store is: `OSTLER_DATABASE_URL`, else a file in the data folder.
-    pub(crate) store: Location,
     /// What was read but is not as it should be.
     pub(crate) warnings: Vec<String>,
+    host: HostConfig,
 }
 
 impl fmt::Debug for Settings {
@@ -87,110 +86,104 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Reads the environment of this process, and the file that it names, the
-    /// command line names, or that lies where such files lie.
-    pub(crate) fn from_process(config: Option<&Path>) -> Result<Self, ConfigError> {
-        #[expect(clippy::disallowed_methods, reason = "configuration is read here")]
-        let environment = std::env::vars_os().collect();
-        let mut file = file::File::default();
-        if let Some(found) = file::find(config, &environment) {
-            file = file::read(&found.path)?;
-            if found.is_local {
-                file.agents.run_only_when_named();
-            }
-        }
-        let mut settings = Self::from_environment(environment)?;
-        for agent in file.agents.into_vec() {
-            settings.roster.add(agent.spec()?);
-        }
-        Ok(settings)
-    }
-
-    /// Reads an environment as given.
-    pub(crate) fn from_environment(environment: Variables) -> Result<Self, ConfigError> {
-        let raw = |name: &'static str| match environment.get(OsStr::new(name)) {
-            None => Ok(None),
-            Some(value) => value.to_str().map(Some).ok_or_else(|| ConfigError::Value {
-                name,
-                why: "its value is not valid UTF-8".to_owned(),
-            }),
-        };
-        let text = |name| raw(name).map(|value| value.filter(|value| !value.is_empty()));
-        let mut warnings = Vec::new();
-        let max_turns = text("BACKEND_MAX_TURNS")?.map(|value| {
-            value.parse().ok().filter(|turns| *turns > 0).unwrap_or_else(|| {
-                warnings.push(format!(
-                    "BACKEND_MAX_TURNS: {value:?} is not a positive number; using {DEFAULT_MAX_TURNS}"
-                ));
-                DEFAULT_MAX_TURNS
-            })
+    /// Takes what a configuration says, and gets the secrets that turns need: all
+    /// of them, or those of one agent, so that nobody is asked for others in vain.
+    pub(crate) async fn new(loaded: Loaded, only: Option<&str>) -> Result<Self, Problems> {
+        let needs = |agent: &str| only.is_none_or(|only| only == agent);
+        let opencode_server =
+            if needs("opencode") { opencode_server(&loaded).await? } else { None };
+        let host = loaded.host_config();
+        let max_turns = loaded.is_set("agent.max_turns").then_some(loaded.config.agent.max_turns);
+        let is_agent_chosen = loaded.is_set("agent.default");
+        let Loaded { config, roster, environment, dotenv, warnings, .. } = loaded;
+        let agent = config.agent;
+        let named = roster.resolve(&agent.default).cloned();
+        let named = named.map_err(|error| Problem {
+            source: Source::Default,
+            key: "agent.default".to_owned(),
+            why: error.to_string(),
+        })?;
+        let env = agent.env.into_iter().map(|name| {
+            let is_outside = environment.contains_key(std::ffi::OsStr::new(&name));
+            let value = dotenv.get(&name).filter(|_| !is_outside).cloned();
+            (name, value)
         });
-        let timeout = text("QUERY_TIMEOUT_MS")?
-            .map(|value| match value.parse() {
-                Ok(ms) if ms > 0 => Ok(Duration::from_millis(ms)),
-                _ => Err(ConfigError::Value {
-                    name: "QUERY_TIMEOUT_MS",
-                    why: format!("invalid timeout {value:?}; give milliseconds above 0"),
-                }),
-            })
-            .transpose()?;
-        let allowed_tools = text("ALLOWED_TOOLS")?
-            .map(|value| {
-                let tools = value.split(',').map(str::trim).filter(|tool| !tool.is_empty());
-                tools.map(str::to_owned).collect::<Vec<_>>()
-            })
-            .filter(|tools| !tools.is_empty());
-        let server = server::Raw {
-            enabled: raw("OPENCODE_ENABLED")?,
-            url: raw("OPENCODE_URL")?,
-            user: raw("OPENCODE_USERNAME")?,
-            password: raw("OPENCODE_PASSWORD")?,
-        };
-        let opencode_server = server::read(&server, &mut warnings)?;
-        let store = match text("OSTLER_DATABASE_URL")? {
-            Some(url) => url.parse().map_err(|error: LocationError| ConfigError::Value {
-                name: "OSTLER_DATABASE_URL",
-                why: error.to_string(),
-            })?,
-            None => {
-                Location::in_folder(&HostConfig::from_environment(environment.clone()).data_dir)
-            }
-        };
         Ok(Self {
-            store,
-            roster: Roster::default(),
-            opencode_server,
-            agent: agent::resolve_backend(raw("AGENT_BACKEND")?)?.into(),
-            program: text("BACKEND_CLI_PATH")?.map(PathBuf::from),
-            model: text("BACKEND_MODEL")?.map(str::to_owned),
+            env: env.collect(),
+            agent: named,
+            is_agent_chosen,
+            program: agent.path,
+            model: agent.model.filter(|model| !model.is_empty()),
             max_turns,
-            allowed_tools,
-            timeout,
-            permissions: text("PERMISSION_MODE")?.map(permissions).transpose()?,
+            allowed_tools: agent.allowed_tools,
+            timeout: agent.timeout,
+            idle_timeout: agent.idle_timeout,
+            ask_timeout: agent.ask_timeout,
+            permissions: agent.permissions,
+            thinking: agent.thinking,
+            opencode_server,
             warnings,
+            roster,
             environment,
+            host,
         })
     }
-}
 
-impl Settings {
+    /// Reads an environment as given, and no file.
+    #[cfg(test)]
+    pub(crate) fn from_environment(environment: Variables) -> Result<Self, Problems> {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().to_owned();
+        let loader =
+            Loader { environment, here, file: None, flags: Vec::new(), trust: Trust::Named };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(Self::new(loader.load()?, None))
+    }
+
     /// Returns the server that an agent is, if it is one.
     pub(crate) fn server_of(&self, agent: &str) -> Option<&ServerAddress> {
         self.opencode_server.as_ref().filter(|_| agent == "opencode")
     }
+
+    /// Returns the surroundings in which agents run.
+    pub(crate) fn host_config(&self) -> HostConfig {
+        self.host.clone()
+    }
 }
 
-/// Reads `PERMISSION_MODE`: the older product's words, and ours.
-fn permissions(value: &str) -> Result<Permissions, ConfigError> {
-    Ok(match value {
-        "bypassPermissions" | "bypass" => Permissions::Bypass,
-        "default" | "ask" => Permissions::Ask,
-        "plan" | "read-only" => Permissions::ReadOnly,
-        other => {
-            return Err(ConfigError::Value {
-                name: "PERMISSION_MODE",
-                why: format!("{other:?} is none of bypassPermissions, default, plan"),
-            });
+/// Makes the address of the server that is the agent `opencode`, with its password.
+async fn opencode_server(loaded: &Loaded) -> Result<Option<ServerAddress>, Problems> {
+    let opencode = &loaded.config.opencode;
+    if !opencode.enabled {
+        return Ok(None);
+    }
+    let problem = |key: &str, why: String| {
+        Problems::from(Problem { source: loaded.source(key).clone(), key: key.to_owned(), why })
+    };
+    let login = match &opencode.password {
+        None => None,
+        Some(source) => {
+            let password = source.get(&loaded.environment).await;
+            let password =
+                password.map_err(|error| problem("opencode.password", error.to_string()))?;
+            let user = opencode.username.clone();
+            Some(Login { user, password: password.reveal().to_owned() })
         }
-    })
+    };
+    ServerAddress::new(&opencode.url, login)
+        .map(Some)
+        .map_err(|error| problem("opencode.url", error.to_string()))
+}
+
+/// Returns where the store is.
+pub(crate) async fn store_location(loaded: &Loaded) -> Result<Location, Problems> {
+    const KEY: &str = "gateway.database_url";
+    let Some(source) = &loaded.config.gateway.database_url else {
+        return Ok(Location::in_folder(&loaded.host_config().data_dir));
+    };
+    let problem = |why: String| {
+        Problems::from(Problem { source: loaded.source(KEY).clone(), key: KEY.to_owned(), why })
+    };
+    let url = source.get(&loaded.environment).await.map_err(|error| problem(error.to_string()))?;
+    url.reveal().parse().map_err(|error: LocationError| problem(error.to_string()))
 }

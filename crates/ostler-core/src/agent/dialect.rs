@@ -197,6 +197,11 @@ pub enum Action {
         /// The agent's id.
         id: String,
     },
+    /// The agent works on a turn, though there is nothing to tell of it.
+    Working {
+        /// Which.
+        turn: TurnKey,
+    },
     /// Tells the caller.
     Emit {
         /// In which turn.

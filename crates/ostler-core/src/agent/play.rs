@@ -125,6 +125,7 @@ pub(crate) fn transcript(actions: &[Action]) -> String {
             Action::Withdraw { request, .. } => format!("withdraw {request}"),
             Action::Arm { timer, after } => format!("arm {timer:?} {after:?}"),
             Action::Opened { id, .. } => format!("opened {id}"),
+            Action::Working { .. } => continue,
             Action::Emit { parent, event, .. } => {
                 let parent = parent.as_ref().map(|id| format!("[{id}] ")).unwrap_or_default();
                 format!("{parent}{}", event_line(event))

@@ -9,8 +9,12 @@
 
 mod asking;
 mod call;
+mod calls;
 mod client;
+mod ending;
 mod hello;
+mod opening;
+mod prompting;
 mod session;
 mod settings;
 mod spent;

@@ -48,7 +48,8 @@ pub(crate) struct Key {
     args: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     files: Vec<(PathBuf, Vec<u8>)>,
-    /// Raw lines are written down; those of others should not be among them.
+    /// Raw lines are written down. Which turn a line is about is not known, so that
+    /// those who want none of it are not among them.
     is_written_down: bool,
 }
 

@@ -9,7 +9,9 @@
 //! stop, becomes unusable or dies, and its end ends every turn in it.
 
 mod clock;
+mod ending;
 mod server;
+mod sessions;
 mod turns;
 
 use std::{
@@ -29,13 +31,13 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    footing::{Footing, Next},
+    footing::Footing,
     live::{Done, LiveTurn, NewTurn, Phase, Way},
     pool::{MemberId, News},
     wire::Wire,
 };
 use crate::{
-    agent::{Action, AgentName, Dialect, Exit, Input, Order, SessionKey, TurnEnd, TurnKey},
+    agent::{Action, AgentName, Dialect, Exit, Input, Order, SessionKey, TurnKey},
     driver::timers::Timers,
     event::EventBody,
     failure::Failure,
@@ -113,6 +115,8 @@ pub(crate) struct Worker {
     unusable: Option<Failure>,
     start_limit: Instant,
     sessions: HashMap<SessionKey, Session>,
+    /// Why sessions could not be opened whose first turn is still on its way.
+    refused: HashMap<SessionKey, Failure>,
     turns: BTreeMap<u32, LiveTurn>,
     exit: Option<Exit>,
 }
@@ -149,6 +153,7 @@ impl Worker {
             unusable: None,
             start_limit: Instant::now() + START_LIMIT,
             sessions: HashMap::new(),
+            refused: HashMap::new(),
             turns: BTreeMap::new(),
             exit: None,
         }
@@ -210,18 +215,6 @@ impl Worker {
         }
     }
 
-    /// Opens a session as soon as the process takes any.
-    fn open_pending(&mut self, session: SessionKey) {
-        if !self.ready {
-            return;
-        }
-        let pending = self.sessions.get_mut(&session).and_then(|entry| entry.pending.take());
-        if let Some((open, options)) = pending {
-            self.step(Input::Order(Order::Open { session, open: &open, options: &options }));
-            self.begin_next(session);
-        }
-    }
-
     fn took(&mut self, event: ProcEvent) {
         match event {
             ProcEvent::Line { from, bytes, cut } => {
@@ -235,26 +228,6 @@ impl Worker {
             }
             ProcEvent::Exited { code, signal } => {
                 self.ended(self.parts.footing.exit(code, signal));
-            }
-        }
-    }
-
-    /// The process is gone: so is every turn in it.
-    fn ended(&mut self, exit: Exit) {
-        self.exit = Some(exit.clone());
-        // Before anybody who looks for another process can find this one.
-        let died = self.died || !self.retired;
-        self.tell(News::Gone { member: self.parts.member, died });
-        self.step(Input::Exited(&exit));
-        let left: Vec<u32> = self.turns.keys().copied().collect();
-        for key in left {
-            let waits = |turn: &LiveTurn| matches!(turn.phase, Phase::Waiting { .. });
-            if self.ready && self.turns.get(&key).is_some_and(waits) {
-                if let Some(turn) = self.turns.remove(&key) {
-                    not_begun(turn, "the agent's process ended before it took the prompt");
-                }
-            } else {
-                self.finish(TurnKey(key), None);
             }
         }
     }
@@ -302,6 +275,11 @@ impl Worker {
             }
             Action::OpenFailed { session, failure } => self.open_failed(session, &failure),
             Action::Unasked { session, turn } => self.unasked(session, turn),
+            Action::Working { turn } => {
+                if let Some(turn) = self.turns.get_mut(&turn.0) {
+                    turn.heard_at = Instant::now();
+                }
+            }
             Action::Emit { turn, parent, event } => self.emit(turn, parent, event),
             Action::Ask { turn, permission } => self.ask(turn, *permission),
             Action::Withdraw { turn, request } => {
@@ -319,105 +297,6 @@ impl Worker {
         }
     }
 
-    fn opened(&mut self, session: SessionKey, id: &str) {
-        let Some(entry) = self.sessions.get_mut(&session) else { return };
-        if entry.id.as_deref() != Some(id) {
-            let known = entry.id.as_ref().or(entry.asked.as_ref());
-            let is_other = known.is_none_or(|known| known != id);
-            if is_other {
-                let path = self.parts.memos.path(&self.parts.agent, id, "lock");
-                // Without the lock the turn still runs; only a second user would
-                // not be told to wait.
-                entry.lock = SessionLock::try_take(&path).ok().flatten();
-            }
-            // What was allowed for one session is not for another.
-            let mine = mem::take(&mut entry.allowed);
-            if entry.id.is_none() {
-                self.parts.allowances.add(&self.parts.agent, id, mine);
-            }
-            entry.allowed = self.parts.allowances.of(&self.parts.agent, id);
-            entry.id = Some(id.to_owned());
-            let member = self.parts.member;
-            self.tell(News::Opened { member, session, id: id.to_owned() });
-        }
-        if let Some(turn) = self.active_turn(session) {
-            turn.tell_session(id);
-        }
-    }
-
-    fn open_failed(&mut self, session: SessionKey, failure: &Failure) {
-        let Some(entry) = self.sessions.remove(&session) else { return };
-        self.tell(News::Closed { member: self.parts.member, session });
-        for key in entry.active.into_iter().chain(entry.queue) {
-            let failed = TurnEnd::failed(failure.clone());
-            self.finish(key, Some(failed));
-        }
-        if !self.parts.is_shared {
-            self.retire();
-        }
-    }
-
-    fn close(&mut self, session: SessionKey) {
-        let Some(entry) = self.sessions.get_mut(&session) else { return };
-        if entry.active.is_some() || !entry.queue.is_empty() {
-            entry.closing = true;
-            return;
-        }
-        self.sessions.remove(&session);
-        self.tell(News::Closed { member: self.parts.member, session });
-        if self.parts.is_shared {
-            self.step(Input::Order(Order::Close { session }));
-        } else {
-            self.retire();
-        }
-    }
-
-    /// Takes no new session; stops once no turn runs.
-    fn retire(&mut self) {
-        self.leave_pool();
-        self.stop_if_idle();
-    }
-
-    fn leave_pool(&mut self) {
-        if !mem::replace(&mut self.retired, true) {
-            self.tell(News::Retired { member: self.parts.member });
-        }
-    }
-
-    fn stop_if_idle(&mut self) {
-        if self.retired && self.turns.is_empty() {
-            self.stop();
-        }
-    }
-
-    fn stop(&mut self) {
-        if self.unusable.is_some() {
-            self.parts.footing.end();
-        } else if self.parts.footing.stop() == Next::Farewell {
-            self.step(Input::Order(Order::Leave));
-        }
-    }
-
-    /// A server has nothing more to do for us, or cannot be reached.
-    fn left(&mut self) {
-        self.died |= !self.retired && self.ready;
-        self.leave_pool();
-        if self.unusable.is_some() && self.turns.is_empty() {
-            // Whoever had it looked for may not have come yet.
-            self.parts.footing.linger();
-        } else {
-            self.parts.footing.end();
-        }
-    }
-
-    /// Ends the process, and with it what runs.
-    fn stop_hard(&mut self) {
-        self.leave_pool();
-        if self.parts.footing.stop_with_signals() == Next::Farewell {
-            self.step(Input::Order(Order::Leave));
-        }
-    }
-
     fn write_down(&mut self, said: Line, bytes: &[u8]) {
         for turn in self.turns.values_mut() {
             if !matches!(turn.phase, Phase::Waiting { .. }) {
@@ -430,25 +309,6 @@ impl Worker {
     fn tell(&self, news: News) {
         // The pool outlives its members, except when the runtime ends.
         self.parts.news.send(news).ok();
-    }
-
-    /// Hands back what came too late, and tells the pool.
-    fn bury(mut self) {
-        self.parts.commands.close();
-        while let Ok(command) = self.parts.commands.try_recv() {
-            if let Command::Prompt(new) = command {
-                let NewTurn { session, way, .. } = *new;
-                let turn = LiveTurn::new(session, Phase::Running, way);
-                not_begun(turn, "the agent's process had ended");
-            }
-        }
-        // The sessions are free before anybody can learn that the process is gone.
-        self.sessions.clear();
-        let Parts { tasks, footing, .. } = self.parts;
-        if let Some(run_dir) = footing.into_run_dir() {
-            // Removing a folder that a CLI filled can take a while.
-            tasks.spawn_blocking(move || drop(run_dir));
-        }
     }
 }
 

@@ -107,6 +107,9 @@ fn dialect(_: &WarmLaunch<'_>) -> Box<dyn Dialect> {
     Box::new(Parrot::default())
 }
 
+/// A session that is refused without asking the process.
+pub(crate) const REFUSED: &str = "refused";
+
 #[derive(Default)]
 struct Parrot {
     turns: BTreeMap<u32, SessionKey>,
@@ -133,6 +136,7 @@ impl Parrot {
                 out.push(Action::OpenFailed { session: SessionKey(key), failure });
             }
             "text" => say(turn, rest(2), out),
+            "working" => out.push(Action::Working { turn }),
             "steered" => {
                 let text = rest(2).to_owned();
                 let event = EventBody::Status(Status::Steered { text });
@@ -198,6 +202,10 @@ impl Dialect for Parrot {
             Input::Order(Order::Open { session, open, .. }) => {
                 let id = match open {
                     Open::New => "",
+                    Open::Resume(memo) if memo.id == REFUSED => {
+                        let failure = Failure::new(FailureKind::SessionLost, "no such name");
+                        return out.push(Action::OpenFailed { session, failure });
+                    }
                     Open::Resume(memo) => &memo.id,
                 };
                 out.push(write(format!("open {} {id}", session.0)));

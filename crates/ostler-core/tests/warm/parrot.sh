@@ -76,6 +76,15 @@ while read -r verb a b rest; do
             echo "utext done in the background"
             ;;
         lost) echo "lost $a" ;;
+        hum)
+            i=0
+            while [ $i -lt 10 ]; do
+                echo "working $b"
+                sleep 0.5
+                i=$((i + 1))
+            done
+            echo "end $b hummed"
+            ;;
         esac
         ;;
     cancel)

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     LIMIT, Place, ended, eventually, failure, memo, ours,
-    parrot::{FLOCK, PARROT, SWALLOW},
+    parrot::{FLOCK, PARROT, REFUSED, SWALLOW},
     rest, text, until, until_kind,
 };
 
@@ -355,6 +355,27 @@ async fn a_session_that_cannot_be_opened_fails_its_turn_and_leaves_no_memo() {
         assert_eq!(failure(&report), FailureKind::SessionLost);
         place.close().await;
     }
+}
+
+#[tokio::test]
+async fn a_session_that_a_process_refuses_at_once_says_why() {
+    let place = Place::new();
+    let mut known = memo(&place.run(&FLOCK, "say hi").await);
+    known.id = REFUSED.to_owned();
+    let report = place.go_on(&FLOCK, &known, "say hi").await;
+    assert_eq!(failure(&report), FailureKind::SessionLost);
+    assert_eq!(text(&place.run(&FLOCK, "count").await), "2");
+    place.close().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_works_without_a_word_is_not_silent() {
+    let place = Place::new();
+    let mut request = place.request("hum");
+    request.idle_timeout = Duration::from_secs(4);
+    let report = ended(place.start(&FLOCK, request).await).await;
+    assert_eq!(text(&report), "hummed");
+    place.close().await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::io;
 
 use clap::{Args, ValueEnum};
 use ostler_core::{
-    CliAgent, Host, HostConfig,
+    CliAgent, Host,
     agent::{AgentRef, Caps},
     registry::{Agent as _, Unusable},
     version::{Found, Health},
@@ -38,7 +38,10 @@ pub(crate) enum FormArg {
 
 /// Lists the agents.
 pub(crate) async fn run(args: AgentsArgs, settings: Settings, ui: &mut Ui) -> Exit {
-    let host = Host::new(HostConfig::from_environment(settings.environment.clone()));
+    for warning in &settings.warnings {
+        ui.notice(&format!("ostler: {warning}"));
+    }
+    let host = Host::new(settings.host_config());
     let looks = look(&settings, &host).await;
     let rows: Vec<_> = looks.iter().map(Row::new).collect();
     let shown = match args.output {

@@ -1,6 +1,10 @@
 //! How a person is asked for a permission, and what the reply means.
 
 use ostler_core::permission::{Answer, Decision, Permission, PermissionKind};
+use serde_json::Value;
+
+/// How much of one detail is shown; whoever wants all of it asks the agent.
+const MAX_DETAIL: usize = 4000;
 
 /// What to say to a reply that is no answer.
 const KEYS: &str =
@@ -8,15 +12,36 @@ const KEYS: &str =
 
 /// Returns what is asked, to be shown above the reply.
 pub(crate) fn question(permission: &Permission) -> String {
-    let Permission { tool, title, options, .. } = permission;
+    let Permission { tool, title, options, input, .. } = permission;
     if permission.kind == PermissionKind::Question {
         let choices =
             options.iter().zip(1..).map(|(text, number)| format!("\n    {number}. {text}"));
         return format!("  ? {title}{}", choices.collect::<String>());
     }
     // All of it is shown: nobody should allow what they have not seen.
+    let details = input.as_ref().map(|input| details(title, input)).unwrap_or_default();
     let title = title.replace('\n', "\n    ");
-    format!("  ? {} {tool}: {title}", verb(permission.kind))
+    format!("  ? {} {tool}: {title}{details}", verb(permission.kind))
+}
+
+/// Returns what a title does not say of what is asked for: the new text of a file,
+/// or where a command runs.
+fn details(title: &str, input: &Value) -> String {
+    let Value::Object(fields) = input else { return String::new() };
+    let mut lines = String::new();
+    for (name, value) in fields {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if text.is_empty() || value.is_null() || title.contains(&text) {
+            continue;
+        }
+        let shown: String = text.chars().take(MAX_DETAIL).collect();
+        let n_left = text.chars().count() - shown.chars().count();
+        let left =
+            if n_left > 0 { format!("… ({n_left} more characters)") } else { String::new() };
+        let shown = shown.replace('\n', "\n      ");
+        lines.push_str(&format!("\n    {name}: {shown}{left}"));
+    }
+    lines
 }
 
 /// Returns what stands before the reply.
@@ -126,5 +151,17 @@ mod tests {
     fn the_whole_command_is_shown() {
         let shown = question(&asks(PermissionKind::Command, &[]));
         assert_eq!(shown, "  ? run a command with Bash: rm -r a\n    && echo b");
+    }
+
+    #[test]
+    fn what_the_title_does_not_say_is_shown_below_it() {
+        let mut edit = asks(PermissionKind::Edit, &[]);
+        edit.title = "notes.md".into();
+        let long = "x".repeat(MAX_DETAIL + 7);
+        edit.input = Some(json!({ "path": "notes.md", "new": "one\ntwo", "old": long, "n": 3 }));
+        let shown = question(&edit);
+        assert!(shown.contains("\n    new: one\n      two\n"), "{shown}");
+        assert!(shown.contains("x… (7 more characters)"), "{shown}");
+        assert!(shown.contains("\n    n: 3") && !shown.contains("path"), "{shown}");
     }
 }

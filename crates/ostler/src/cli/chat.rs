@@ -20,11 +20,7 @@ use std::io;
 
 use clap::Args;
 use ostler_core::{
-    cli_agent::CliAgent,
-    event::Mode,
-    failure::Failure,
-    host::{Host, HostConfig},
-    request::TurnRequest,
+    cli_agent::CliAgent, event::Mode, failure::Failure, host::Host, request::TurnRequest,
 };
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -57,7 +53,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_enum, default_value = "queue")]
     when_busy: WhenBusy,
     #[command(flatten)]
-    turn: TurnArgs,
+    pub(crate) turn: TurnArgs,
 }
 
 /// Holds a conversation.
@@ -65,7 +61,7 @@ pub(crate) async fn run(args: ChatArgs, settings: Settings, ui: &mut Ui) -> Exit
     for warning in &settings.warnings {
         ui.notice(&format!("ostler: {warning}"));
     }
-    let host = Host::new(HostConfig::from_environment(settings.environment.clone()));
+    let host = Host::new(settings.host_config());
     let output = args.turn.output;
     let (unasked, turns) = mpsc::channel(UNASKED_AHEAD);
     let speech = speech(output, ui);

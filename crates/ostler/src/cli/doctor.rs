@@ -14,10 +14,10 @@ mod machine;
 mod seen;
 mod stray;
 
-use std::{ffi::OsStr, io, time::Duration};
+use std::{io, time::Duration};
 
 use clap::Args;
-use ostler_core::{CliAgent, Host, HostConfig};
+use ostler_core::{CliAgent, Host};
 use serde::Serialize;
 
 use self::{
@@ -72,7 +72,7 @@ async fn examine(
     settings: &Settings,
     report: &mut Report<'_>,
 ) -> io::Result<()> {
-    let config = HostConfig::from_environment(settings.environment.clone());
+    let config = settings.host_config();
     let warnings = settings.warnings.iter();
     report.add(
         warnings.map(|text| Finding::new(Level::Warning, Area::Settings, text.clone())).collect(),
@@ -97,8 +97,7 @@ async fn examine(
 
 /// Whether the settings name this agent, which is then expected to be there.
 fn is_chosen(look: &Look, settings: &Settings) -> bool {
-    let is_named = settings.environment.contains_key(OsStr::new("AGENT_BACKEND"));
-    is_named && settings.agent.name == look.spec().name
+    settings.is_agent_chosen && settings.agent.name == look.spec().name
 }
 
 async fn rehearse(

@@ -11,10 +11,9 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    config::Settings,
     id::JobId,
     queue::{CancelOutcome, Job, JobState, Limits, Queue, RetryOutcome, Stats},
-    store::{Store, StoreError, Use},
+    store::{Location, Store, StoreError, Use},
     ui::{Ui, printable},
 };
 
@@ -81,8 +80,8 @@ struct Outcome {
 }
 
 /// Does what the subcommand says.
-pub(crate) async fn run(args: QueueArgs, settings: Settings, ui: &mut Ui) -> Exit {
-    let store = match Store::open(&settings.store, args.command.purpose()).await {
+pub(crate) async fn run(args: QueueArgs, location: &Location, ui: &mut Ui) -> Exit {
+    let store = match Store::open(location, args.command.purpose()).await {
         Ok(store) => store,
         Err(error) => return failed(&error, ui),
     };
@@ -220,9 +219,8 @@ mod tests {
 
     /// Runs a subcommand beside a gateway.
     async fn command(place: &Place, command: QueueCommand) -> Exit {
-        let mut settings = Settings::from_environment(Default::default()).unwrap();
-        settings.store = place.location.clone();
-        run(QueueArgs { command, output: FormArg::Json }, settings, &mut Ui::default()).await
+        let args = QueueArgs { command, output: FormArg::Json };
+        run(args, &place.location, &mut Ui::default()).await
     }
 
     #[tokio::test]

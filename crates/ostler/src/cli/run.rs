@@ -7,7 +7,7 @@ use ostler_core::{
     cli_agent::{CliAgent, StartError},
     event::{Event, EventBody, Mode, Status, TurnReport},
     failure::{Failure, FailureKind, chain},
-    host::{Host, HostConfig},
+    host::Host,
     permission::{Answer, Decision},
     registry::Agent as _,
     request::{Permissions, TurnRequest},
@@ -37,7 +37,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    turn: TurnArgs,
+    pub(crate) turn: TurnArgs,
 }
 
 /// Runs one prompt.
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: RunArgs, settings: Settings, ui: &mut Ui) -> Exit 
         ui.notice(&format!("ostler: {warning}"));
     }
     let output = args.turn.output;
-    let host = Host::new(HostConfig::from_environment(settings.environment.clone()));
+    let host = Host::new(settings.host_config());
     let (agent, mut request) = match prepare(&args, &settings, &host) {
         Ok(prepared) => prepared,
         Err(refused) => {

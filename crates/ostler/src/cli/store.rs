@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use super::{Exit, agents::FormArg};
 use crate::{
-    config::Settings,
-    store::{BackupError, Problem, Store, StoreError, Use},
+    store::{BackupError, Location, Problem, Store, StoreError, Use},
     ui::{Ui, printable},
 };
 
@@ -54,8 +53,8 @@ struct Report {
 }
 
 /// Does what the subcommand says.
-pub(crate) async fn run(args: StoreArgs, settings: Settings, ui: &mut Ui) -> Exit {
-    let store = match Store::open(&settings.store, Use::Look).await {
+pub(crate) async fn run(args: StoreArgs, location: &Location, ui: &mut Ui) -> Exit {
+    let store = match Store::open(location, Use::Look).await {
         Ok(store) => store,
         Err(error) => return failed(&error, ui),
     };

@@ -10,14 +10,15 @@ use clap::{Args, ValueEnum};
 use ostler_core::request::{Format, Permissions, Thinking};
 
 pub(crate) use self::prepare::Refused;
+use crate::config;
 
 /// How turns are run, by whichever command.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TurnArgs {
-    /// Which agent [default: $AGENT_BACKEND, else claude]
+    /// Which agent [default: $AGENT_BACKEND, else agent.default of the file, else claude]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Which model [default: $BACKEND_MODEL, else the agent's own]
+    /// Which model [default: $BACKEND_MODEL, else agent.model, else the agent's own]
     #[arg(long, allow_hyphen_values = true)]
     model: Option<String>,
     /// Go on with this session of the agent's
@@ -50,7 +51,7 @@ pub(crate) struct TurnArgs {
     /// How long the agent waits for a permission before it counts as denied [default: 5m]
     #[arg(long, value_parser = duration, allow_hyphen_values = true)]
     ask_timeout: Option<Duration>,
-    /// What the agent may do without asking [default: $PERMISSION_MODE, else ask where somebody can be asked, else read-only]
+    /// What the agent may do without asking [default: $PERMISSION_MODE, else agent.permissions, else ask where somebody can be asked, else read-only]
     #[arg(long, value_enum)]
     permissions: Option<PermissionsArg>,
     /// How hard the model should think
@@ -67,11 +68,11 @@ pub(crate) struct TurnArgs {
     isolated: bool,
     /// Obey settings that lie in the working directory; a repository can start programs with them
     #[arg(long)]
-    trust_project: bool,
+    pub(crate) trust_project: bool,
     /// One process for each turn
     #[arg(long)]
     pub(crate) cold: bool,
-    /// The agent's program [default: $BACKEND_CLI_PATH, else found in PATH]
+    /// The agent's program [default: $BACKEND_CLI_PATH, else agent.path, else found in PATH]
     #[arg(long, value_name = "PATH")]
     bin: Option<PathBuf>,
     /// Pass a variable on, or set it (repeatable)
@@ -83,6 +84,13 @@ pub(crate) struct TurnArgs {
     /// Write every raw line of the agent to this file
     #[arg(long, value_name = "FILE")]
     transcript: Option<PathBuf>,
+}
+
+impl TurnArgs {
+    /// Returns which agent is meant.
+    pub(crate) fn agent_name<'a>(&'a self, loaded: &'a config::Loaded) -> &'a str {
+        self.agent.as_deref().unwrap_or(&loaded.config.agent.default)
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -115,18 +123,10 @@ enum FormatArg {
     Text,
 }
 
-/// Reads `90s`, `10m`, `1h30m`, `500ms`; a bare number is seconds.
+/// Reads a duration, as a configuration file has it, too.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = match text.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        Err(_) => text
-            .parse::<jiff::SignedDuration>()
-            .ok()
-            .and_then(|duration| Duration::try_from(duration).ok()),
-    };
-    parsed
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| "invalid timeout; give one above 0 such as 90s, 10m or 1h30m".to_owned())
+    let wrong = || format!("invalid timeout; {}", config::duration::HINT);
+    config::duration::parse(text).ok_or_else(wrong)
 }
 
 impl From<PermissionsArg> for Permissions {
@@ -157,23 +157,6 @@ impl From<FormatArg> for Format {
             FormatArg::StreamJson => Self::StreamJson,
             FormatArg::Json => Self::Json,
             FormatArg::Text => Self::Text,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_read_as_people_write_them() {
-        let ms = |text| duration(text).map(|d| d.as_millis()).ok();
-        assert_eq!(ms("90s"), Some(90_000));
-        assert_eq!(ms("1h30m"), Some(5_400_000));
-        assert_eq!(ms("500ms"), Some(500));
-        assert_eq!(ms("2"), Some(2000));
-        for wrong in ["0", "0s", "-1", "-5s", "soon", "", "nan", "inf"] {
-            assert!(duration(wrong).unwrap_err().contains("invalid timeout"), "{wrong}");
         }
     }
 }

@@ -1,9 +1,53 @@
-//! Settings: what the variables mean, and what is wrong with a file.
+//! Settings: what the variables mean, what is wrong with a file, and which layer wins.
 
-use super::*;
+mod any;
+mod server;
+mod wrong;
 
-pub(super) fn read(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
-    Settings::from_environment(pairs.iter().map(|(k, v)| (k.into(), v.into())).collect())
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{
+    load::{Flag, Loader, Trust},
+    *,
+};
+
+pub(super) fn read(pairs: &[(&str, &str)]) -> Result<Settings, Problems> {
+    Settings::from_environment(variables(pairs))
+}
+
+fn variables(pairs: &[(&str, &str)]) -> Variables {
+    pairs.iter().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+/// Reads a file with this text and nothing else.
+pub(super) fn load(text: &str) -> Result<Loaded, String> {
+    load_with(text, &[])
+}
+
+/// Reads a file with this text beside an environment. The folder in what is
+/// said is left out.
+pub(super) fn load_with(text: &str, pairs: &[(&str, &str)]) -> Result<Loaded, String> {
+    load_files(&[("ostler.json5", text)], pairs, Trust::Everything)
+}
+
+fn load_files(
+    files: &[(&str, &str)],
+    pairs: &[(&str, &str)],
+    trust: Trust,
+) -> Result<Loaded, String> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let here = folder.path().to_owned();
+    let loader =
+        Loader { environment: variables(pairs), here, file: None, flags: Vec::new(), trust };
+    let said = |problems: Problems| {
+        problems.to_string().replace(&format!("{}/", folder.path().display()), "")
+    };
+    loader.load().map_err(said)
 }
 
 #[test]
@@ -11,21 +55,32 @@ fn unset_variables_mean_claude_and_the_agents_own_defaults() {
     let settings = read(&[]).unwrap();
     assert_eq!(settings.agent.name, "claude");
     assert_eq!((settings.program, settings.model, settings.max_turns), (None, None, None));
-    assert!(settings.permissions.is_none() && settings.timeout.is_none());
+    assert!(settings.permissions.is_none() && settings.timeout == Duration::from_secs(600));
+    assert!(!settings.is_agent_chosen);
 }
 
 #[test]
 fn a_wrong_or_empty_backend_is_an_error_that_lists_the_valid_ones() {
     for name in ["", "Claude", "claudecode", "gpt"] {
         let error = read(&[("AGENT_BACKEND", name)]).unwrap_err().to_string();
+        assert!(error.starts_with("AGENT_BACKEND: "), "{error}");
         assert!(error.contains("claude, codex, gemini, opencode, pi"), "{error}");
     }
     assert_eq!(read(&[("AGENT_BACKEND", "codex")]).unwrap().agent.name, "codex");
 }
 
 #[test]
+fn the_agent_of_new_projects_may_have_its_older_name() {
+    let project = |name| load_with("{}", &[("CODE_AGENT_DEFAULT", name)]);
+    assert_eq!(project("claudecode").unwrap().config.agent.project_default, "claude");
+    assert_eq!(project("pi").unwrap().config.agent.project_default, "pi");
+    assert_eq!(project("").unwrap().config.agent.project_default, "claude");
+    assert!(project("duck").unwrap_err().starts_with("CODE_AGENT_DEFAULT: invalid agent provider"));
+}
+
+#[test]
 fn an_unreadable_turn_limit_is_25_and_a_warning() {
-    for value in ["many", "0", "-3"] {
+    for value in ["many", "0", "-3", "99999999999"] {
         let settings = read(&[("BACKEND_MAX_TURNS", value)]).unwrap();
         assert_eq!(settings.max_turns, Some(25));
         assert_eq!(settings.warnings.len(), 1);
@@ -42,24 +97,155 @@ fn the_older_permission_words_keep_their_meaning() {
 }
 
 #[test]
+fn a_backend_without_a_permission_is_noted() {
+    let notes = |pairs: &[(&str, &str)]| load_with("{}", pairs).unwrap().notes.len();
+    assert_eq!(notes(&[("AGENT_BACKEND", "codex")]), 1);
+    assert_eq!(notes(&[("AGENT_BACKEND", "codex"), ("PERMISSION_MODE", "bypassPermissions")]), 0);
+    assert_eq!(notes(&[]), 0);
+}
+
+#[test]
 fn tools_are_separated_by_commas_and_a_zero_timeout_is_refused() {
     let tools = read(&[("ALLOWED_TOOLS", "Bash, Read,,")]).unwrap().allowed_tools;
     assert_eq!(tools, Some(vec!["Bash".to_owned(), "Read".to_owned()]));
     assert_eq!(read(&[("ALLOWED_TOOLS", ",")]).unwrap().allowed_tools, None);
     let error = read(&[("QUERY_TIMEOUT_MS", "0")]).unwrap_err().to_string();
     assert!(error.contains("invalid timeout"), "{error}");
+    let timeout = read(&[("QUERY_TIMEOUT_MS", "1500")]).unwrap().timeout;
+    assert_eq!(timeout, Duration::from_millis(1500));
 }
 
-/// Reads a file with this text; the path in what is said is cut to its name.
-fn read_file(text: &str) -> Result<Vec<String>, String> {
+#[test]
+fn all_wrong_variables_and_keys_are_told_at_once() {
+    let pairs = [
+        ("AGENT_BACKEND", ""),
+        ("QUERY_TIMEOUT_MS", "soon"),
+        ("MAX_QUEUE_DEPTH", "0"),
+        ("OPENCODE_ENABLED", "maybe"),
+    ];
+    let said =
+        load_with("{ buzy: 1, retry: { max: 'x' }, agent: { project_default: 'y' } }", &pairs);
+    let said = said.unwrap_err();
+    let lines: Vec<_> = said.lines().collect();
+    let starts = [
+        "ostler.json5:1:3: buzy: unknown key; did you mean `busy`?",
+        "ostler.json5:1:26: retry.max: expected a number, found a text",
+        "AGENT_BACKEND: ",
+        "QUERY_TIMEOUT_MS: ",
+        "MAX_QUEUE_DEPTH: ",
+        "OPENCODE_ENABLED: ",
+        "ostler.json5:1:59: agent.project_default: invalid agent provider \"y\"",
+    ];
+    assert_eq!(lines.len(), starts.len(), "{said}");
+    for (line, start) in lines.iter().zip(starts) {
+        assert!(line.starts_with(start), "{line}");
+    }
+}
+
+#[test]
+fn a_default_agent_that_is_there_but_wrong_is_told_once() {
+    let said = load("{ agent: { default: 'own' }, agents: { own: { dialect: 'acp' } } }");
+    assert_eq!(said.unwrap_err(), "ostler.json5:1:45: agents.own: missing key `command`");
+}
+
+#[test]
+fn variables_of_parts_to_come_are_no_error() {
+    let pairs = [("DISCORD_BOT_TOKEN", "x"), ("LOG_LEVEL", "nonsense")];
+    let loaded = load_with("{}", &pairs).unwrap();
+    assert_eq!(loaded.unused, ["LOG_LEVEL", "DISCORD_BOT_TOKEN"]);
+}
+
+#[test]
+fn flags_come_before_variables_and_these_before_the_file() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ostler.json5");
-    std::fs::write(&path, text).unwrap();
-    let said = |error: file::FileError| {
-        error.to_string().replace(&format!("{}/", folder.path().display()), "")
+    let text = "{ gateway: { max_queue_depth: 1, max_concurrent_turns: 1, listen: '[::1]:1' } }";
+    std::fs::write(folder.path().join("ostler.json5"), text).unwrap();
+    let pairs = [("MAX_QUEUE_DEPTH", "2"), ("MAX_CONCURRENT_QUERIES", "2")];
+    let flag = Flag { name: "--depth", key: "gateway.max_queue_depth", value: json!(3) };
+    let mut loader = Loader {
+        environment: variables(&pairs),
+        here: folder.path().to_owned(),
+        file: None,
+        flags: vec![flag],
+        trust: Trust::Everything,
     };
-    let file = file::read(&path).map_err(said)?;
-    Ok(file.agents.into_vec().into_iter().map(|agent| agent.name).collect())
+    let loaded = loader.load().unwrap();
+    let gateway = &loaded.config.gateway;
+    assert_eq!((gateway.max_queue_depth, gateway.max_concurrent_turns), (3, 2));
+    assert_eq!(gateway.listen.port(), 1);
+    assert_eq!(loaded.source("gateway.max_queue_depth").to_string(), "--depth");
+    loader.flags[0].value = json!(0);
+    let error = loader.load().unwrap_err().to_string();
+    assert!(error.starts_with("--depth: 0 is not"), "{error}");
+}
+
+#[test]
+fn a_dotenv_file_comes_after_real_variables_even_empty_ones() {
+    let files = [(".env", "BACKEND_MODEL=from-file\nAGENT_BACKEND=codex\nnonsense\n")];
+    let pairs = [("BACKEND_MODEL", "")];
+    let loaded = load_files(&files, &pairs, Trust::Named).unwrap();
+    assert_eq!(loaded.config.agent.model, None);
+    assert_eq!(loaded.config.agent.default, "codex");
+    assert!(loaded.source("agent.default").to_string().ends_with(".env:2: AGENT_BACKEND"));
+    assert!(loaded.warnings[0].contains(".env:3: not a line"), "{:?}", loaded.warnings);
+    let wrong = load_files(&[(".env", "\nAGENT_BACKEND=x")], &[], Trust::Named).unwrap_err();
+    assert!(wrong.starts_with(".env:2: AGENT_BACKEND: unknown agent"), "{wrong}");
+}
+
+#[test]
+fn a_strangers_directory_starts_no_program_and_allows_nothing() {
+    let file = "{ agent: { path: './claude', model: 'm', permissions: 'bypass' },
+                  opencode: { enabled: true, password: { command: ['./steal'] } } }";
+    let files = [("ostler.json5", file), (".env", "ALLOWED_TOOLS=Bash\n")];
+    let loaded = load_files(&files, &[], Trust::Named).unwrap();
+    let agent = &loaded.config.agent;
+    assert_eq!(agent.model.as_deref(), Some("m"));
+    assert!(agent.path.is_none() && agent.permissions.is_none() && agent.allowed_tools.is_none());
+    assert!(!loaded.config.opencode.enabled && loaded.config.opencode.password.is_none());
+    assert_eq!(loaded.warnings.len(), 5, "{:?}", loaded.warnings);
+    let trusted = load_files(&files, &[], Trust::Everything).unwrap();
+    assert!(trusted.config.agent.path.is_some() && trusted.warnings.is_empty());
+}
+
+#[test]
+fn a_variable_that_agents_get_may_come_from_the_dotenv_file_if_it_is_named() {
+    let files =
+        [("ostler.json5", "{ agent: { env: ['A', 'B'] } }"), (".env", "A=1\nB=2\nOTHER=3\n")];
+    let loaded = load_files(&files, &[("B", "real")], Trust::Everything).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let settings = runtime.block_on(Settings::new(loaded, None)).unwrap();
+    let expected = [("A".to_owned(), Some("1".to_owned())), ("B".to_owned(), None)];
+    assert_eq!(settings.env, expected);
+}
+
+#[test]
+fn the_reply_block_means_what_other_keys_mean() {
+    let loaded = load(
+        "{ inbound: { reply: { agent: { kind: 'claudecode', format: 'json', identityPrefix: '' },
+             timeoutSeconds: 90, session: { scope: 'per-sender', idleMinutes: 5,
+             resetTriggers: ['/reset'], sendSystemOnce: true } } } }",
+    )
+    .unwrap();
+    let config = &loaded.config;
+    assert_eq!((config.agent.default.as_str(), config.agent.timeout.as_secs()), ("claude", 90));
+    assert_eq!(config.sessions.scope, section::Scope::PerSender);
+    assert_eq!(config.sessions.idle, Some(Duration::from_secs(300)));
+    assert_eq!(config.sessions.reset_words, ["/reset"]);
+    let reply = config.inbound.reply.as_ref().unwrap();
+    assert!(reply.session.send_system_once);
+    assert_eq!(reply.agent.identity_prefix.as_deref(), Some(""));
+    let bare = load("{ inbound: { reply: { agent: { kind: 'pi' } } } }").unwrap();
+    assert!(bare.config.inbound.reply.is_some() && bare.config.agent.default == "pi");
+    let over = load_with(
+        "{ inbound: { reply: { agent: { kind: 'pi' } } } }",
+        &[("AGENT_BACKEND", "codex")],
+    );
+    assert_eq!(over.unwrap().config.agent.default, "codex");
+    let twice =
+        load("{ agent: { default: 'pi' }, inbound: { reply: { agent: { kind: 'codex' } } } }");
+    assert!(
+        twice.unwrap_err().contains("inbound.reply.agent.kind: agent.default is there as well")
+    );
 }
 
 #[test]
@@ -70,105 +256,39 @@ fn agents_of_ones_own_are_read_in_their_order() {
             zed: { dialect: 'acp', command: ['zed'], },
             goose: { dialect: 'acp', command: ['goose', 'acp'], env: { A: 'b' },
                      pass_env: ['OPENAI_API_KEY'], version: ['goose', '--version'] },
-        } }";
-    assert_eq!(read_file(text).unwrap(), ["zed", "goose"]);
-    assert!(read_file("{}").unwrap().is_empty());
-    assert!(read_file("{ agents: {} }").unwrap().is_empty());
-}
-
-#[test]
-fn what_is_wrong_with_a_file_is_told_with_key_and_place() {
-    let agent = |rest: &str| format!("{{\n  agents: {{\n    own: {{ {rest} }}\n  }}\n}}");
-    let whole = "dialect: 'acp', command: ['x']";
-    for (text, place, words) in [
-        (String::new(), "ostler.json5", "EOF"),
-        ("{ agents: {".to_owned(), "ostler.json5", "EOF"),
-        ("{ agents: }".to_owned(), "ostler.json5:1:11", "expected"),
-        ("{} {}".to_owned(), "ostler.json5:1:4", "trailing"),
-        ("[]".to_owned(), "ostler.json5:1:1", "expected"),
-        ("{ agent: {} }".to_owned(), "ostler.json5:1:3", "unknown field `agent`"),
-        ("{ agents: [] }".to_owned(), "ostler.json5:1:11: agents", "expected"),
-        (agent("dialect: 'acp', comand: ['x']"), "ostler.json5:3:28: agents.own.comand", "unknown"),
-        (agent("dialect: 'acp'"), "ostler.json5:3:10: agents.own", "missing field `command`"),
-        (agent("command: ['x']"), "ostler.json5:3:10: agents.own", "missing field `dialect`"),
-        (agent("dialect: 'mcp', command: ['x']"), "ostler.json5:3:", "`mcp`"),
-        (
-            agent("dialect: 'acp', command: 'x'"),
-            "ostler.json5:3:37: agents.own.command",
-            "expected",
-        ),
-        (
-            agent("dialect: 'acp', command: []"),
-            "ostler.json5:3:37: agents.own.command",
-            "no program",
-        ),
-        (agent("dialect: 'acp', command: ['']"), "agents.own.command", "no program"),
-        (agent("dialect: 'acp', command: ['x', 1]"), "agents.own.command[1]", "expected"),
-        (agent(&format!("{whole}, version: []")), "agents.own.version", "no program"),
-        (agent(&format!("{whole}, env: {{ A: 1 }}")), "agents.own.env.A", "expected"),
-        (agent(&format!("{whole}, env: {{ 'A=B': '' }}")), "agents.own.env", "A=B"),
-        (agent(&format!("{whole}, pass_env: ['OPENAI_*']")), "agents.own.pass_env[0]", "exact"),
-        (agent(&format!("{whole}, command: ['y']")), "agents.own", "duplicate"),
-        ("{ agents: { Own: {} } }".to_owned(), "ostler.json5:1:13: agents", "no name"),
-        ("{ agents: { claude: {} } }".to_owned(), "ostler.json5:1:13: agents", "taken"),
-        ("{ agents: { claudecode: {} } }".to_owned(), "ostler.json5:1:13: agents", "taken"),
-        (
-            format!("{{ agents: {{ a: {{ {whole} }}, a: {{ {whole} }} }} }}"),
-            "agents",
-            "there twice",
-        ),
-    ] {
-        let said = read_file(&text).expect_err(&text);
-        assert!(said.contains(place) && said.contains(words), "{text}\n  {said}");
-        assert!(said.starts_with("ostler.json5"), "{said}");
-    }
-}
-
-#[test]
-fn what_is_no_file_of_ours_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let say = |path: &Path| file::read(path).unwrap_err().to_string();
-    assert!(say(folder.path()).contains("is a directory"));
-    assert!(say(&folder.path().join("nothing")).contains("could not be read"));
-    assert!(say(Path::new("/dev/zero")).contains("is not a regular file"));
-    let path = folder.path().join("x");
-    std::fs::write(&path, [0xff, 0xfe]).unwrap();
-    assert!(say(&path).contains("UTF-8"));
-    std::fs::write(&path, " ".repeat(1024 * 1024 + 1)).unwrap();
-    assert!(say(&path).contains("larger than 1 MiB"));
-    std::fs::write(&path, "[".repeat(100_000)).unwrap();
-    assert!(file::read(&path).is_err(), "deep nesting does not end the program");
-}
-
-#[test]
-fn the_flag_comes_before_the_variable_and_that_before_the_usual_places() {
-    let variables = |pairs: &[(&str, &str)]| -> Variables {
-        pairs.iter().map(|(name, value)| (name.into(), value.into())).collect()
+        }, agent: { default: 'goose' } }";
+    let names = |text: &str| -> Vec<String> {
+        load(text).unwrap().config.agents.iter().map(|agent| agent.name.clone()).collect()
     };
-    let named = variables(&[("OSTLER_CONFIG", "/by/variable"), ("HOME", "/nowhere")]);
-    let flag = Path::new("/by/flag");
-    let path = |found: Option<file::Found>| found.map(|found| found.path);
-    assert_eq!(path(file::find(Some(flag), &named)).as_deref(), Some(flag));
-    assert_eq!(path(file::find(None, &named)), Some(PathBuf::from("/by/variable")));
-    let home = tempfile::tempdir().unwrap();
-    let place = home.path().join(".config/ostler/ostler.json5");
-    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-    let empty = variables(&[("OSTLER_CONFIG", ""), ("HOME", home.path().to_str().unwrap())]);
-    assert_eq!(path(file::find(None, &empty)), None);
-    std::fs::write(&place, "{}").unwrap();
-    assert_eq!(path(file::find(None, &empty)), Some(place));
+    assert_eq!(names(text), ["zed", "goose"]);
+    assert!(names("{}").is_empty());
+    assert!(names("\u{feff}{ agents: {} }").is_empty());
+    assert_eq!(load(text).unwrap().config.agent.default, "goose");
 }
 
 #[test]
-fn a_relative_program_is_seen_from_the_file() {
+fn a_relative_path_is_seen_from_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.json5");
     let text = "{ agents: { a: { dialect: 'acp', command: ['bin/a', './b'], version: ['./v'] },
-                            b: { dialect: 'acp', command: ['b'] } } }";
+                            b: { dialect: 'acp', command: ['b'] } },
+                  agent: { path: './own/claude' }, gateway: { data_dir: 'state' },
+                  inbound: { reply: { agent: { kind: 'pi' }, cwd: '~/work' } },
+                  opencode: { password: { file: 'secret' } } }";
     std::fs::write(&path, text).unwrap();
-    let agents = file::read(&path).unwrap().agents.into_vec();
+    let (environment, here) = (variables(&[("HOME", "/home/me")]), PathBuf::new());
+    let trust = Trust::Named;
+    let loader = Loader { environment, here, file: Some(path), flags: Vec::new(), trust };
+    let loaded = loader.load().unwrap();
+    let agents: Vec<_> = loaded.config.agents.iter().collect();
     let here = |name: &str| folder.path().join(name).display().to_string();
     assert_eq!(agents[0].command, [here("bin/a"), "./b".to_owned()]);
     assert_eq!(agents[0].version.as_ref().unwrap(), &[here("./v")]);
     assert_eq!(agents[1].command, ["b"]);
+    assert_eq!(loaded.config.agent.path.as_deref(), Some(Path::new(&here("own/claude"))));
+    assert_eq!(loaded.host_config().data_dir, folder.path().join("state"));
+    let cwd = loaded.config.inbound.reply.unwrap().cwd.unwrap();
+    assert_eq!(cwd, Path::new("/home/me/work"));
+    let password = json!(loaded.config.opencode.password);
+    assert_eq!(password, json!({ "file": here("secret") }));
 }

@@ -13,6 +13,7 @@ mod agents;
 mod attached;
 mod bad_input;
 mod chat;
+mod config;
 mod conformance;
 mod demo;
 mod doctor;

@@ -94,10 +94,13 @@ fn shown(call: &Call) -> Option<Value> {
         return Some(Value::Object(fields));
     }
     fields.insert("title".to_owned(), json!(title));
-    let changes: Vec<&Value> = call.changes().collect();
+    let (changes, content): (Vec<&Value>, Vec<&Value>) =
+        call.content.iter().partition(|item| Call::is_change(item));
     for (name, is_empty, value) in [
         ("locations", call.locations.is_empty(), json!(call.locations)),
         ("changes", changes.is_empty(), json!(changes)),
+        // A title may be a shortened one.
+        ("content", content.is_empty(), json!(content)),
     ] {
         fields.extend((!is_empty).then(|| (name.to_owned(), value)));
     }

@@ -5,19 +5,28 @@
 //! directory, the model and the prompt's own system text go with each call. A
 //! server that somebody else runs is spoken to in the same way (`attach`).
 
+mod alarm;
 mod answering;
 mod asking;
 mod attach;
+mod call;
 mod client;
+mod ending;
 mod event;
 mod flat;
+mod health;
 mod launch;
+mod meanwhile;
+mod message;
+mod outcome;
 mod parts;
+mod prompting;
 mod reading;
 mod records;
 mod resync;
 mod server;
 mod session;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod turn;

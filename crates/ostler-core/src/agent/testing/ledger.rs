@@ -114,7 +114,7 @@ impl Ledger {
                     let before = self.running.insert(turn.0, session.0);
                     assert!(before.is_none(), "a turn begins once");
                 }
-                Action::Emit { turn, .. } => {
+                Action::Emit { turn, .. } | Action::Working { turn } => {
                     assert!(self.is_running(*turn), "told of a turn that does not run: {action:?}");
                 }
                 Action::EndTurn { turn, .. } => {

@@ -41,6 +41,8 @@ impl<P> Talk<P> {
         let mut out = Vec::new();
         self.dialect.step(now, input, &mut out);
         self.actions.extend(out.iter().cloned());
+        // That a turn is worked on is no news; it stands among all the actions.
+        out.retain(|action| !matches!(action, Action::Working { .. }));
         out
     }
 

@@ -1,12 +1,12 @@
 //! One turn while it runs: what the agent tells of it, and how it ends.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::{
     AcpFacts, Habits, Used,
-    call::{Call, Stage},
+    calls::{By, Known},
     spent::{Spending, Tally},
     update::Update,
 };
@@ -15,7 +15,6 @@ use crate::{
         Action, TurnEnd, TurnKey,
         emit::{emit, emit_warning},
         plain::MAX_ANSWER_BYTES,
-        words::one_line,
     },
     event::{EventBody, StopReason, ToolResult, Usage},
     failure::{Failure, FailureKind},
@@ -37,36 +36,21 @@ pub(super) struct LiveTurn {
     pub(super) has_lost_line: bool,
     /// What it is told to have used.
     pub(super) spending: Spending,
-    facts: &'static AcpFacts,
-    habits: &'static Habits,
-    model: Option<String>,
+    pub(super) facts: &'static AcpFacts,
+    pub(super) habits: &'static Habits,
+    pub(super) model: Option<String>,
     /// The calls so far.
-    calls: BTreeMap<String, Known>,
+    pub(super) calls: BTreeMap<String, Known>,
     /// The number of the block of text that is being written, and of the thought.
-    n_blocks: u32,
-    n_thoughts: u32,
-    is_block_over: bool,
-    is_thought_over: bool,
+    pub(super) n_blocks: u32,
+    pub(super) n_thoughts: u32,
+    pub(super) is_block_over: bool,
+    pub(super) is_thought_over: bool,
     /// The text of the last block.
-    answer: Option<String>,
+    pub(super) answer: Option<String>,
     /// The last piece of it.
-    last_piece: String,
-    n_plans: u32,
-}
-
-/// What is known of a call.
-struct Known {
-    /// The name under which it was told of.
-    tool: String,
-    /// All that is known of it so far.
-    call: Call,
-    /// Whether it was told of. It is not while it is only being prepared.
-    is_told: bool,
-    /// Whether it only looks, whatever was said of its kind.
-    only_looks: bool,
-    /// Whether the agent has told of it other than by asking.
-    is_announced: bool,
-    is_over: bool,
+    pub(super) last_piece: String,
+    pub(super) n_plans: u32,
 }
 
 impl LiveTurn {
@@ -110,8 +94,12 @@ impl LiveTurn {
             }
             Update::Text(text) => self.text(text, out),
             Update::Thought(text) => self.thought(text, out),
-            Update::Call(call) => {
-                self.begin(&call, true, out);
+            Update::Begun(call) => {
+                self.begin(&call, By::Begun, out);
+                self.finish(&call, out);
+            }
+            Update::Changed(call) => {
+                self.begin(&call, By::Changed, out);
                 self.finish(&call, out);
             }
             Update::Plan(entries) => self.plan(entries, out),
@@ -150,91 +138,6 @@ impl LiveTurn {
         }
         let block = format!("t{}", self.n_thoughts);
         emit(self.key, EventBody::Thinking { text, block }, out);
-    }
-
-    /// Takes a call that the agent asks for. Returns all that is known of it, and
-    /// whether it only looks.
-    pub(super) fn asked(&mut self, call: &Call, out: &mut Vec<Action>) -> (Call, bool) {
-        self.begin(call, false, out);
-        match self.calls.get(&call.id) {
-            Some(known) => {
-                (known.call.clone(), known.only_looks && (self.facts.looks)(&known.call))
-            }
-            None => (call.clone(), false),
-        }
-    }
-
-    /// Tells of a call, the first time that it is heard of.
-    fn begin(&mut self, call: &Call, is_announced: bool, out: &mut Vec<Action>) {
-        self.is_answered = true;
-        self.is_block_over = true;
-        self.is_thought_over = true;
-        let only_looks = call.kind.is_none() || (self.facts.looks)(call);
-        let known = match self.calls.entry(call.id.clone()) {
-            Entry::Vacant(place) => {
-                let (tool, is_told) = ((self.facts.tool)(call), false);
-                let call = call.clone();
-                let is_preparing = call.is_preparing();
-                let known = Known { tool, call, is_told, only_looks, is_announced, is_over: false };
-                let known = place.insert(known);
-                // What somebody is asked about must have been told.
-                if is_preparing && is_announced {
-                    return;
-                }
-                known
-            }
-            Entry::Occupied(place) => {
-                let known = place.into_mut();
-                known.is_announced |= is_announced;
-                known.only_looks &= only_looks;
-                known.call = std::mem::take(&mut known.call).with(call);
-                known
-            }
-        };
-        if std::mem::replace(&mut known.is_told, true) {
-            return;
-        }
-        known.tool = (self.facts.tool)(&known.call);
-        let (id, tool) = (call.id.clone(), known.tool.clone());
-        let title = one_line(&(self.facts.title)(&known.call));
-        // What is asked about must be known apart; what is told of is as it was told.
-        let told = known.call.raw_input.clone();
-        let input = told.or_else(|| (self.facts.input)(&known.call));
-        emit(self.key, EventBody::ToolUse { id, tool, input, title }, out);
-    }
-
-    /// Tells what came of a call, once.
-    fn finish(&mut self, call: &Call, out: &mut Vec<Action>) {
-        let is_error = match call.stage() {
-            Some(Stage::Completed) => false,
-            Some(Stage::Failed) => true,
-            Some(Stage::Running) | None => return,
-        };
-        self.result(&call.id, call.output(), is_error, call.exit_code(), out);
-    }
-
-    /// Ends a call that was not allowed, unless the agent tells of it itself.
-    pub(super) fn denied(&mut self, id: &str, why: &str, out: &mut Vec<Action>) {
-        if self.calls.get(id).is_some_and(|known| !known.is_announced) {
-            self.result(id, why.to_owned(), true, None, out);
-        }
-    }
-
-    fn result(
-        &mut self,
-        id: &str,
-        output: String,
-        is_error: bool,
-        exit_code: Option<i32>,
-        out: &mut Vec<Action>,
-    ) {
-        let Some(known) = self.calls.get_mut(id) else { return };
-        if std::mem::replace(&mut known.is_over, true) {
-            return;
-        }
-        let (id, tool) = (id.to_owned(), known.tool.clone());
-        let result = ToolResult { id, tool, output, is_error, exit_code, ..ToolResult::default() };
-        emit(self.key, EventBody::ToolResult(result), out);
     }
 
     /// Tells of a plan as of a tool that is done at once.

@@ -12,8 +12,10 @@ pub(super) enum Update {
     Text(String),
     /// A piece of the agent's reasoning.
     Thought(String),
-    /// A call of a tool begins or has changed.
-    Call(Box<Call>),
+    /// A call of a tool begins.
+    Begun(Box<Call>),
+    /// A call of a tool has changed.
+    Changed(Box<Call>),
     /// What the agent wants to do, step by step.
     Plan(Vec<Value>),
     /// Which commands there are.
@@ -54,8 +56,11 @@ pub(super) fn read(mut params: Map<String, Value>) -> Option<Told> {
     let update = match kind.as_str() {
         "agent_message_chunk" => text(fields).map_or(Update::Unknown, Update::Text),
         "agent_thought_chunk" => text(fields).map_or(Update::Unknown, Update::Thought),
-        "tool_call" | "tool_call_update" => {
-            Call::read(fields).map_or(Update::Unknown, |call| Update::Call(Box::new(call)))
+        "tool_call" => {
+            Call::read(fields).map_or(Update::Unknown, |call| Update::Begun(Box::new(call)))
+        }
+        "tool_call_update" => {
+            Call::read(fields).map_or(Update::Unknown, |call| Update::Changed(Box::new(call)))
         }
         "plan" => match fields.remove("entries") {
             Some(Value::Array(entries)) => Update::Plan(entries),

@@ -22,7 +22,8 @@ impl Worker {
         let NewTurn { key, session, prompt, options, opening, way, unasked } = new;
         let phase = Phase::Waiting { prompt, options: Box::new(options), opening };
         let mut turn = LiveTurn::new(session, phase, way);
-        if let Some(failure) = self.unusable.clone() {
+        let refused = self.refused.remove(&session);
+        if let Some(failure) = refused.or_else(|| self.unusable.clone()) {
             self.turns.insert(key.0, turn);
             let end = TurnEnd::failed(failure);
             return self.finish(key, Some(end));

@@ -1,4 +1,4 @@
-//! What the options, the environment and what is remembered come to: an agent
+//! What the options, the configuration and what is remembered come to: an agent
 //! and a request.
 
 use std::path::{Path, PathBuf};
@@ -52,9 +52,9 @@ impl TurnArgs {
         let mut request = TurnRequest::new(String::new(), cwd);
         request.open = open;
         request.memos = MemoKeeping::DataFolder;
-        request.timeout = self.timeout.or(settings.timeout).unwrap_or(TurnRequest::DEFAULT_TIMEOUT);
-        request.idle_timeout = self.idle_timeout.unwrap_or(TurnRequest::DEFAULT_IDLE_TIMEOUT);
-        request.ask_timeout = self.ask_timeout.unwrap_or(TurnRequest::DEFAULT_ASK_TIMEOUT);
+        request.timeout = self.timeout.unwrap_or(settings.timeout);
+        request.idle_timeout = self.idle_timeout.unwrap_or(settings.idle_timeout);
+        request.ask_timeout = self.ask_timeout.unwrap_or(settings.ask_timeout);
         request.transcript.clone_from(&self.transcript);
         let options = &mut request.options;
         options.model =
@@ -68,10 +68,12 @@ impl TurnArgs {
             if spec.caps.supports_approvals { Permissions::Ask } else { Permissions::ReadOnly };
         options.permissions =
             self.permissions.map(Into::into).or(settings.permissions).unwrap_or(by_default);
-        options.thinking = self.thinking.map(Into::into);
+        options.thinking = self.thinking.map(Into::into).or(settings.thinking);
         options.format = self.format.into();
         options.extra_args.clone_from(&self.agent_args);
-        options.env = self.env.iter().map(|pair| variable(pair)).collect();
+        // Later ones override earlier ones.
+        let named = self.env.iter().map(|pair| variable(pair));
+        options.env = settings.env.iter().cloned().chain(named).collect();
         if self.trust_project {
             options.project_settings = ProjectSettings::Trusted;
         }

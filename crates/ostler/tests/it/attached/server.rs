@@ -1,8 +1,8 @@
 //! The real server, started as an operator would start it.
 
 use std::{
-    io::{BufRead, BufReader},
-    net::TcpListener,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
     path::PathBuf,
     process::{Child, Command, Stdio},
 };
@@ -14,6 +14,9 @@ use crate::{
     conformance::chat::Chat,
     support::{Model, Place},
 };
+
+/// The server's login, as HTTP wants it.
+const LOGIN: &str = "b3BlbmNvZGU6dmVyeS1zZWNyZXQtd29yZA==";
 
 /// A server with a home of its own, the simulated model, and a place for Ostler.
 pub(super) struct Server {
@@ -70,6 +73,39 @@ impl Server {
         let all = [&["chat", "--agent", "opencode", "--output", "stream-json"], args].concat();
         Chat::start(attached(&self.place, &self.url(), &all))
     }
+
+    /// Starts a conversation with a process of Ostler's own in the same home.
+    pub(super) fn own_chat(&self, args: &[&str]) -> Chat {
+        let settings = model::settings("opencode", &self.model.url()).unwrap();
+        let mut command = self.place.ostler(&["chat", "--agent", "opencode"]);
+        command.args(["--output", "stream-json"]).arg("--bin").arg(program());
+        for (name, value) in &settings.environment {
+            command.arg("--env").arg(format!("{name}={value}"));
+        }
+        if let Some(model) = settings.model {
+            command.args(["--model", model]);
+        }
+        command.args(args);
+        Chat::start(command)
+    }
+
+    /// Adds a rule to those of a session, as any of its users can.
+    pub(super) fn give_rule(&self, session: &str, rule: &str) {
+        let body = format!(r#"{{"permission":[{rule}]}}"#);
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let directory = self.place.work().display().to_string();
+        write!(
+            stream,
+            "PATCH /session/{session}?directory={directory} HTTP/1.1\r\nHost: 127.0.0.1\r\n\
+             Authorization: Basic {LOGIN}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 200") && reply.contains(rule), "{reply}");
+    }
 }
 
 impl Drop for Server {
@@ -79,10 +115,13 @@ impl Drop for Server {
     }
 }
 
-fn serve(place: &Place, port: u16, settings: &model::Settings) -> Child {
+fn program() -> PathBuf {
     let clis = PathBuf::from(std::env::var_os("OSTLER_TEST_CLIS").unwrap());
-    let program = clis.join(crate::conformance::OPENCODE.program);
-    let mut child = Command::new(program)
+    clis.join(crate::conformance::OPENCODE.program)
+}
+
+fn serve(place: &Place, port: u16, settings: &model::Settings) -> Child {
+    let mut child = Command::new(program())
         .args(["serve", "--hostname", "127.0.0.1", "--port", &port.to_string()])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")

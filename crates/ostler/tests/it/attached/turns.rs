@@ -122,6 +122,28 @@ fn a_server_that_dies_in_a_turn_ends_it_and_serves_the_next_when_it_is_back() {
     chat.end();
 }
 
+#[test]
+fn rules_that_a_session_brings_along_do_not_count_in_a_process_of_ostlers() {
+    let Some(mut server) = Server::start() else { return };
+    let first = outcome(server.run(&free(&["hello"]))).events();
+    let session = text(first.last(), "session_id").to_owned();
+    server.give_rule(&session, r#"{"permission":"*","pattern":"*","action":"allow"}"#);
+    server.kill();
+    let turn = |permissions: &str| {
+        let mut chat =
+            server.own_chat(&["--permissions", permissions, "--session", session.as_str()]);
+        let answer = chat.answer_to("sim:tool");
+        chat.end();
+        answer
+    };
+    let answer = turn("read-only");
+    assert!(answer.contains("no shell tool"), "{answer}");
+    // Nor do those of such a turn hold one that may do everything.
+    assert_eq!(turn("bypass"), "The tool said: hi\n");
+    let answer = turn("read-only");
+    assert!(answer.contains("no shell tool"), "{answer}");
+}
+
 /// Returns every file below a folder.
 fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let mut all = Vec::new();

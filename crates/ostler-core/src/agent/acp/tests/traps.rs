@@ -297,6 +297,49 @@ fn a_call_is_told_once_it_is_known_what_it_does() {
 }
 
 #[test]
+fn a_call_that_goes_on_shows_that_the_turn_is_worked_on() {
+    let mut talk = Talk::running("any", &asking());
+    let call = |kind: &str| {
+        json!({ "sessionUpdate": kind, "toolCallId": "c", "kind": "execute",
+                "status": "in_progress", "title": "make", "rawInput": { "command": "make" } })
+    };
+    talk.tell(call("tool_call"));
+    assert!(talk.tell(call("tool_call_update")).is_empty());
+    assert!(matches!(talk.actions.last(), Some(Action::Working { turn: TURN })));
+}
+
+#[test]
+fn an_id_that_is_used_again_is_another_call() {
+    let mut talk = Talk::running("any", &asking());
+    let call = |kind: &str, status: &str, command: &str| {
+        json!({ "sessionUpdate": kind, "toolCallId": "c", "kind": "execute", "status": status,
+                "title": command, "rawInput": { "command": command }, "rawOutput": command })
+    };
+    for command in ["ls", "rm -rf x"] {
+        talk.tell(call("tool_call", "in_progress", command));
+        talk.tell(call("tool_call_update", "completed", command));
+        // It may be told of once more.
+        assert!(events(&talk.tell(call("tool_call", "completed", command))).is_empty());
+    }
+    let options = json!([{ "optionId": "y", "kind": "allow_once" }]);
+    let actions = talk.asks(json!(0), options, json!({ "toolCallId": "c", "title": "cat" }));
+    assert_eq!(question(&actions).title, "cat");
+    let told: Vec<(&str, &str)> = events(&talk.actions)
+        .into_iter()
+        .filter_map(|event| {
+            if let EventBody::ToolResult(result) = event {
+                return Some((result.id.as_str(), result.output.as_str()));
+            }
+            let EventBody::ToolUse { id, title, .. } = event else { return None };
+            Some((id.as_str(), title.as_str()))
+        })
+        .collect();
+    let expected =
+        [("c", "ls"), ("c", "ls"), ("c.2", "rm -rf x"), ("c.2", "rm -rf x"), ("c.3", "cat")];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn whoever_is_asked_sees_the_whole_command_whatever_it_is_called() {
     let mut talk = Talk::running(COPILOT, &asking());
     let options = json!([{ "optionId": "y", "kind": "allow_once" }]);

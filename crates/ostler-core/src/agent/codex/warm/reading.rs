@@ -31,6 +31,8 @@ impl AppServer {
         line: &[u8],
         out: &mut Vec<Action>,
     ) {
+        let turn = self.worked_on(&params);
+        let n_before = out.len();
         let text = |name: &str| params.get(name).and_then(Value::as_str);
         let key = text("threadId").and_then(|thread| self.find(thread));
         let is_known = match method {
@@ -57,6 +59,23 @@ impl AppServer {
         if !is_known && !notice::is_quiet(method) {
             self.not_understood(key, Stream::Stdout, line, out);
         }
+        if let Some(turn) = turn.filter(|_| out.len() == n_before) {
+            out.push(Action::Working { turn });
+        }
+    }
+
+    /// Returns the turn that a notification shows to be worked on, if only by a
+    /// helper.
+    fn worked_on(&mut self, params: &Map<String, Value>) -> Option<TurnKey> {
+        let thread = params.get("threadId")?.as_str()?;
+        let live = match self.find(thread) {
+            Some(key) => self.turn_of(key, params)?,
+            None => {
+                let parent = self.children.get(thread)?;
+                self.sessions.get_mut(&parent.0)?.turn.as_mut()?
+            }
+        };
+        Some(live.key)
     }
 
     /// Finds the session of a thread.

@@ -2,12 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    client::escaped,
-    resync::NEXT_LOOK,
-    server::{Alarm, Server},
-    turn::Stop,
-};
+use super::{alarm::Alarm, client::escaped, resync::NEXT_LOOK, server::Server, turn::Stop};
 use crate::{
     agent::{Action, SessionKey, opencode::fault},
     failure::{Failure, FailureKind},

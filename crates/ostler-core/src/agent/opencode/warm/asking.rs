@@ -1,7 +1,8 @@
 //! What the server asks: who decides it, and what it is told.
 //!
 //! One tool call may be asked about twice, for what it does and for where.
-//! Whoever allowed it has seen both, so the second time is not asked again.
+//! Whoever allowed it has seen both, so the second time is not asked again,
+//! unless the call was not known yet and so not seen.
 //! Every request of ours gets an answer: what no running turn needs a denial.
 //! On a server of somebody else's, what no turn of ours asks is theirs to answer.
 
@@ -9,13 +10,9 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::{client::escaped, server::Server, turn::Stop};
+use super::{client::escaped, server::Server, shown::shown, turn::Stop};
 use crate::{
-    agent::{
-        Action, SessionKey, TurnKey,
-        field::remove_text,
-        opencode::{message::take_object, tool::title_of},
-    },
+    agent::{Action, SessionKey, TurnKey, field::remove_text, opencode::message::take_object},
     permission::{Permission, PermissionKind, Ruling},
     request::Permissions,
 };
@@ -28,7 +25,7 @@ pub(super) struct Asked {
     /// The server's id of it.
     pub(super) id: String,
     directory: String,
-    /// The tool call that it is about.
+    /// The record of the tool call that it is about, if that was shown.
     call: Option<String>,
     /// Questions that are not answered yet; none if it is a permission.
     questions: VecDeque<Question>,
@@ -47,25 +44,6 @@ struct Question {
     text: String,
     choices: Vec<String>,
 }
-
-/// The kind of a request, by the permission that is asked for and by the tool
-/// that needs it.
-const KINDS: &[(&str, PermissionKind)] = &[
-    ("bash", PermissionKind::Command),
-    ("edit", PermissionKind::Edit),
-    ("write", PermissionKind::Edit),
-    ("multiedit", PermissionKind::Edit),
-    ("patch", PermissionKind::Edit),
-    ("apply_patch", PermissionKind::Edit),
-    ("read", PermissionKind::Read),
-    ("list", PermissionKind::Read),
-    ("grep", PermissionKind::Read),
-    ("glob", PermissionKind::Read),
-    ("external_directory", PermissionKind::Read),
-    ("webfetch", PermissionKind::Network),
-    ("websearch", PermissionKind::Network),
-    ("codesearch", PermissionKind::Network),
-];
 
 impl Server {
     /// Returns the id of a request that is for us to answer, if it is none that
@@ -95,17 +73,20 @@ impl Server {
         let Some(session) = self.sessions.get(&key.0) else { return };
         let directory = session.directory.clone();
         let mut tool = take_object(&mut request, "tool");
+        let message = remove_text(&mut tool, "messageID");
         let call = remove_text(&mut tool, "callID");
         let live = session.turn.as_ref().filter(|live| live.stop == Stop::No && !live.is_silent);
         let Some(live) = live else {
             return self.reply_to(key, &directory, &id, &over(), out);
         };
         let turn = live.key;
-        let known = call.as_deref().and_then(|call| live.call(call));
-        let permission = shown(&request, known).named(&id);
-        let is_allowed = call.as_ref().is_some_and(|call| live.allowed.contains(call));
+        let known = call.and_then(|call| live.call(message.as_deref(), &call));
+        let permission = shown(&request, known.map(|(_, call)| call)).named(&id);
+        let call = known.map(|(part, _)| part.to_owned());
         let ruling = match live.permissions() {
-            _ if is_allowed => Some(Ruling::Allow { text: None }),
+            _ if known.is_some_and(|(_, call)| call.is_allowed) => {
+                Some(Ruling::Allow { text: None })
+            }
             Permissions::Ask => None,
             Permissions::Bypass => Some(Ruling::Allow { text: None }),
             Permissions::ReadOnly => Some(Ruling::Deny { why: "read-only".to_owned() }),
@@ -186,20 +167,20 @@ impl Server {
         let Some(mut asked) = self.asked.remove(name) else { return };
         let key = asked.session;
         let directory = asked.directory.clone();
-        let Some(question) = asked.questions.pop_front() else {
+        if asked.questions.pop_front().is_none() {
             if let (Ruling::Allow { .. }, Some(call)) = (ruling, asked.call)
                 && let Some(live) = self.live(key, asked.turn)
             {
-                live.allowed.insert(call);
+                live.allow(&call);
             }
             return self.reply_to(key, &directory, &asked.id, ruling, out);
-        };
+        }
         let Ruling::Allow { text } = ruling else {
             let reject = (format!("/question/{}/reject", escaped(&asked.id)), json!({}));
             return self.say(key, &directory, &asked.id, reject, out);
         };
-        let text = text.clone().or_else(|| question.choices.first().cloned()).unwrap_or_default();
-        asked.answers.push(json!([text]));
+        // Nobody's choice is not the first one.
+        asked.answers.push(text.iter().map(String::as_str).collect());
         if !asked.questions.is_empty() {
             return self.ask_next(asked, out);
         }
@@ -231,38 +212,6 @@ impl Server {
 
 fn over() -> Ruling {
     Ruling::Deny { why: "the turn is over".to_owned() }
-}
-
-/// Makes the request that people see. The whole call is shown, whatever part of
-/// it is asked about.
-fn shown(request: &Map<String, Value>, call: Option<&super::turn::Call>) -> Permission {
-    let wanted = request.get("permission").and_then(Value::as_str).unwrap_or_default();
-    let metadata = request.get("metadata").filter(|data| data.is_object());
-    let kind_of =
-        |name: &str| KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
-    let tool = call.map_or(wanted, |call| call.tool.as_str());
-    let kind = kind_of(tool).or_else(|| kind_of(wanted)).unwrap_or(PermissionKind::Other);
-    let patterns = request.get("patterns").and_then(Value::as_array).into_iter().flatten();
-    let patterns: Vec<&str> = patterns.filter_map(Value::as_str).collect();
-    let command = metadata.and_then(|data| data.get("command")).and_then(Value::as_str);
-    let mut input = call.and_then(|call| call.input.clone()).or_else(|| metadata.cloned());
-    let mut title = match (command, &input) {
-        (Some(command), _) => command.to_owned(),
-        (None, Some(_)) => title_of(input.as_ref()),
-        (None, None) => patterns.join(", "),
-    };
-    if title.is_empty() {
-        title = call.map(|call| call.title.clone()).unwrap_or_default();
-    }
-    if wanted == "external_directory" && command.is_none() && !patterns.is_empty() {
-        title = format!("{title} (outside of the directory: {})", patterns.join(", "));
-    }
-    if let Some(Value::Object(input)) = &mut input {
-        // What the agent says about it is not part of what is allowed: its words
-        // differ from time to time.
-        input.remove("description");
-    }
-    Permission::new(kind, tool, title, input)
 }
 
 fn read_question(question: &Value) -> Option<Question> {

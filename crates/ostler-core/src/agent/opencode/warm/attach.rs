@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{
-    client::{self, HEALTH},
+    client,
+    health::{HEALTH, Health},
     launch::warn_of_any_server,
     server,
 };
@@ -42,10 +43,17 @@ pub(super) enum Rules {
 impl Rules {
     /// Returns the rules of a turn.
     pub(super) fn of(options: &Options) -> Self {
-        match rules(options, &mut Vec::new()) {
-            Some(rules) => Self::Strict(list(&rules)),
-            None => Self::Free,
-        }
+        Self::from(rules(options, &mut Vec::new()))
+    }
+
+    /// Returns the rules that a server of ours has in its settings. They reach
+    /// sub-agents, so these are there.
+    pub(super) fn of_settings(options: &Options) -> Self {
+        Self::from(settings::rules(options, Mode::Warm, &mut Vec::new()))
+    }
+
+    fn from(rules: Option<Map<String, Value>>) -> Self {
+        rules.map_or(Self::Free, |rules| Self::Strict(list(&rules)))
     }
 
     /// Returns them as the server wants them.
@@ -159,16 +167,13 @@ pub(super) fn judged(
             wrong(FailureKind::InvalidRequest, "is not opencode's", &failure.message, CHECK_URL)
         }
     })?;
-    match health.get("healthy").and_then(Value::as_bool) {
-        Some(true) => {
-            let version = health.get("version").and_then(Value::as_str);
-            Ok(version.unwrap_or_default().to_owned())
-        }
-        Some(false) => {
+    match Health::read(&health) {
+        Health::Well { version } => Ok(version),
+        Health::Unwell => {
             let words = format!("GET {HEALTH}: {health}");
             Err(wrong(FailureKind::Unavailable, "is not well", &words, SEE_IF_RUNNING))
         }
-        None => {
+        Health::Unsaid => {
             let start: String = health.to_string().chars().take(client::SHOWN).collect();
             let words = format!("GET {HEALTH}: {start}");
             Err(wrong(FailureKind::InvalidRequest, "is not opencode's", &words, CHECK_URL))

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Value, json};
 
+use super::health::HEALTH;
 use crate::{
     agent::{
         Action, SessionKey, TurnKey,
@@ -13,8 +14,6 @@ use crate::{
     failure::{Failure, FailureKind},
 };
 
-/// Where the server says that it is well.
-pub(super) const HEALTH: &str = "/global/health";
 /// How long a call may take. The first one in a directory makes the server load
 /// its plug-ins, which took four seconds on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -13,9 +13,6 @@ use crate::{
     event::Stream,
 };
 
-/// How many events may wait until the messages have been read again.
-const MAX_MEANWHILE: usize = 10_000;
-
 impl Server {
     pub(super) fn event(&mut self, now: Timestamp, data: &[u8], out: &mut Vec<Action>) {
         let event = event::read(data);
@@ -31,29 +28,45 @@ impl Server {
             }
             Event::Of { session, what } => {
                 let Some(key) = self.find(&session) else { return };
-                if self.children.contains_key(&session) {
-                    return self.child(&session, key, what, out);
+                let n_before = out.len();
+                self.told(now, (&session, key), what, data, out);
+                let live = self.turn_of(key).filter(|live| !live.is_silent);
+                if let Some(live) = live.filter(|_| out.len() == n_before) {
+                    out.push(Action::Working { turn: live.key });
                 }
-                let Some(known) = self.sessions.get_mut(&key.0) else { return };
-                if let What::Rules(rules) = what {
-                    return known.has_rules(&rules);
+            }
+        }
+    }
+
+    /// Takes what happened in a session, or in that of a helper.
+    fn told(
+        &mut self,
+        now: Timestamp,
+        (session, key): (&str, SessionKey),
+        what: What,
+        data: &[u8],
+        out: &mut Vec<Action>,
+    ) {
+        if self.children.contains_key(session) {
+            return self.child(session, key, what, out);
+        }
+        let Some(known) = self.sessions.get_mut(&key.0) else { return };
+        if let What::Rules(rules) = what {
+            return known.was_ruled(&rules);
+        }
+        match &mut known.meanwhile {
+            Some(meanwhile) => {
+                if !meanwhile.push(what, data.len()) {
+                    self.look(key, out);
                 }
-                match &mut known.meanwhile {
-                    Some(meanwhile) if meanwhile.len() < MAX_MEANWHILE => meanwhile.push(what),
-                    Some(meanwhile) => {
-                        // What is lost here is read again.
-                        meanwhile.clear();
-                        self.look(key, out);
-                    }
-                    None => {
-                        if let (What::Unknown, Some(live)) = (&what, &known.turn)
-                            && !live.is_silent
-                        {
-                            emit_unknown(live.key, Stream::Stdout, data, out);
-                        }
-                        self.happened(now, key, what, out);
-                    }
+            }
+            None => {
+                if let (What::Unknown, Some(live)) = (&what, &known.turn)
+                    && !live.is_silent
+                {
+                    emit_unknown(live.key, Stream::Stdout, data, out);
                 }
+                self.happened(now, key, what, out);
             }
         }
     }

@@ -14,10 +14,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use super::{
+    alarm::Alarm,
     client::{Purpose, Round, Sight},
     event::{Event, What},
     records::{Record, catch_up},
-    server::{Alarm, Server},
+    server::Server,
     turn::Stop,
 };
 use crate::{
@@ -41,7 +42,9 @@ impl Server {
         self.miss(why, out);
         self.is_connected = false;
         for session in self.sessions.values_mut() {
-            session.meanwhile = None;
+            if let Some(meanwhile) = &mut session.meanwhile {
+                meanwhile.forget();
+            }
             // Nobody hears whether somebody else replaces them.
             session.rules.clear();
             if let Some(live) = &mut session.turn {
@@ -166,7 +169,7 @@ impl Server {
             return self.look_around(key, out);
         };
         let turn = session.turn.as_ref().map(|live| live.key);
-        for what in session.meanwhile.take().unwrap_or_default() {
+        for what in session.meanwhile.take().unwrap_or_default().into_events() {
             // Whether it is still idle, is asked below. What a retry took back may
             // have been written again since.
             if !matches!(what, What::Idle | What::Retry { .. }) {
@@ -252,6 +255,11 @@ impl Server {
         let turn = live.key;
         if !is_lost {
             return self.arm(Alarm::Look(key, turn), NEXT_LOOK, out);
+        }
+        if live.is_silent {
+            // Should it be about to begin, this may still end it.
+            self.stop(key, out);
+            return self.conclude(key, out);
         }
         let end = if live.may_end() {
             live.end(out)

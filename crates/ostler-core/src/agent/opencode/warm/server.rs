@@ -1,9 +1,10 @@
 //! Speaks with one `opencode serve`, of ours or of somebody else's.
 //!
-//! Here are the orders and what follows from the replies to our calls. What the
-//! server tells by itself is read in `reading`, what it asks in `asking`, what
-//! it told while nobody listened in `resync`, and how one that is not ours is
-//! found, lost and left in `visit`.
+//! Here is which part of it each order, reply and timer is for. How a prompt is
+//! sent is in `prompting`, and how turns end in `ending`. What the server tells
+//! by itself is read in `reading`, what it asks in `asking`, what it told while
+//! nobody listened in `resync`, and how one that is not ours is found, lost and
+//! left in `visit`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,27 +12,23 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
+    alarm::Alarm,
     asking::Asked,
-    attach::Rules,
     client::{Client, Purpose},
+    health::Health,
     launch,
     session::{Session, State},
-    turn::{Follows, LiveTurn, Stop},
+    turn::LiveTurn,
     visit::Visit,
 };
 use crate::{
     agent::{
-        Action, Dialect, Exit, Input, ONLY_SESSION, Order, SessionKey, TimerKey, TurnEnd, TurnKey,
-        WarmLaunch,
-        emit::{emit_unknown, emit_warning},
+        Action, Dialect, Input, Order, SessionKey, TimerKey, TurnEnd, TurnKey, WarmLaunch,
+        emit::emit_unknown,
         http::{Heard, ServerAddress},
-        opencode::{
-            SPEC, fault,
-            log::{self, Notice},
-        },
-        words::exit_words,
+        opencode::log::{self, Notice},
     },
-    event::{EventBody, Status, Stream},
+    event::Stream,
     failure::{Failure, FailureKind},
 };
 
@@ -39,12 +36,6 @@ use crate::{
 const LISTENING: &str = "opencode server listening on ";
 /// How long until a server that is not well yet is asked again.
 const NEXT_HEALTH: Duration = Duration::from_millis(100);
-/// How long a turn that seems to be over may take to say more.
-const SETTLE: Duration = Duration::from_millis(500);
-/// How long a turn that we ended may take to end.
-const STOP_LIMIT: Duration = Duration::from_millis(1500);
-/// How long a prompt that nobody wants any more may take to be taken up.
-const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 
 /// Makes the state machine that speaks with a process of ours.
 pub(super) fn dialect(launch: &WarmLaunch<'_>) -> Box<dyn Dialect> {
@@ -79,27 +70,8 @@ pub(super) struct Server {
     pub(super) children: BTreeMap<String, (SessionKey, Option<String>)>,
     /// What the server waits to be told, by the name under which it was passed on.
     pub(super) asked: BTreeMap<String, Asked>,
-    alarms: BTreeMap<u32, Alarm>,
-    n_alarms: u32,
-}
-
-/// What a timer is for.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Alarm {
-    /// The server has tried again for long enough.
-    Patience(SessionKey, TurnKey, TimerKey),
-    /// A turn that seemed to be over has had its time.
-    Settle(SessionKey, TurnKey, u32),
-    /// A turn should have ended by now.
-    Stop(SessionKey, TurnKey),
-    /// The server is to be asked again how it is.
-    Health,
-    /// The stream is to be opened again.
-    Listen,
-    /// A turn is to be looked at again.
-    Look(SessionKey, TurnKey),
-    /// The server was waited for long enough, this time.
-    Lost(u32),
+    pub(super) alarms: BTreeMap<u32, Alarm>,
+    pub(super) n_alarms: u32,
 }
 
 impl Dialect for Server {
@@ -200,9 +172,9 @@ impl Server {
                 self.sessions.insert(session.0, new);
             }
             Order::Prompt { session, turn, prompt, options } => {
-                let rules = self.visit.is_some().then(|| Rules::of(options));
+                let is_ours = self.visit.is_none();
                 if let Some(known) = self.sessions.get_mut(&session.0) {
-                    known.hold(turn, prompt, options, rules);
+                    known.hold(turn, prompt, options, is_ours);
                     self.seek(out);
                     self.advance(session, out);
                 } else {
@@ -233,10 +205,9 @@ impl Server {
     ) {
         match purpose {
             Purpose::Health if self.visit.is_some() => self.welcomed(reply, out),
-            Purpose::Health => match reply {
-                Ok(health) if health.get("healthy").and_then(Value::as_bool) == Some(true) => {
-                    let version = health.get("version").and_then(Value::as_str);
-                    self.version = Some(version.unwrap_or_default().to_owned());
+            Purpose::Health => match reply.map(|health| Health::read(&health)) {
+                Ok(Health::Well { version }) => {
+                    self.version = Some(version);
                     self.ready_if_so(out);
                 }
                 // It was up a moment ago: the worker gives up if that goes on.
@@ -263,324 +234,13 @@ impl Server {
         }
     }
 
-    fn opened(&mut self, key: SessionKey, reply: Result<Value, Failure>, out: &mut Vec<Action>) {
-        let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        let told = reply.and_then(|session| {
-            let text = |name: &str| session.get(name).and_then(Value::as_str).map(str::to_owned);
-            let rules = session.get("permission").and_then(Value::as_array).cloned();
-            let used = session.get("time").and_then(|time| time.get("updated")?.as_i64());
-            Ok((text("id").ok_or_else(Failure::unreadable)?, text("directory"), rules, used))
-        });
-        match told {
-            Ok((id, directory, rules, used)) => {
-                session.state = State::Open;
-                session.rules = rules.unwrap_or_default();
-                // One that has just been made has no past, and its first message
-                // may come in the same millisecond.
-                session.since = used.filter(|_| session.id.is_some());
-                session.id = Some(id.clone());
-                if let Some(directory) = directory.filter(|told| *told != session.directory) {
-                    let text = format!("opencode goes on in {directory}, where the session began");
-                    session.warning = Some(text);
-                    session.directory = directory;
-                }
-                out.push(Action::Opened { session: key, id });
-                self.advance(key, out);
-            }
-            Err(failure) => {
-                self.sessions.remove(&key.0);
-                out.push(Action::OpenFailed { session: key, failure });
-            }
-        }
-    }
-
-    /// Sends the prompt that waits, as soon as that is possible.
-    pub(super) fn advance(&mut self, key: SessionKey, out: &mut Vec<Action>) {
-        let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        let Some(held) = &session.held else { return };
-        if self.visit.is_some() && !self.is_connected {
-            // What would follow could be missed; it goes on when it is heard again.
-            return;
-        }
-        if session.state == State::New {
-            session.state = State::Asked;
-            let body = held.session_body();
-            return self.client.create(key, &session.directory, body, out);
-        }
-        let Some((id, directory)) = session.at() else { return };
-        if session.state != State::Open || session.turn.is_some() || session.n_aborts > 0 {
-            return;
-        }
-        if session.ruling.is_some() {
-            // Rules that come late would be those of the turn that overtook them.
-            return;
-        }
-        if let Some(rules) = &held.rules
-            && !session.obeys(rules)
-        {
-            let rules = rules.list();
-            self.client.restrict(key, (&id, &directory), &rules, out);
-            session.ruling = Some(rules);
-            return;
-        }
-        let Some(held) = session.held.take() else { return };
-        if let Some(Rules::Free) = held.rules {
-            session.rules = Rules::Free.list();
-        }
-        if held.model(None).is_some_and(|model| !model.contains('/')) {
-            let text = "opencode's models are named provider/model; this one names no provider";
-            let end = TurnEnd::failed(Failure::new(FailureKind::InvalidRequest, text));
-            let end = Box::new(end);
-            return out.push(Action::EndTurn { turn: held.turn, end });
-        }
-        let body = held.body(&held.prompt, session.model.as_deref());
-        let mut turn = LiveTurn::new(held);
-        let turn_key = turn.key;
-        let steers = std::mem::take(&mut turn.held.steers);
-        session.turn = Some(turn);
-        session.n_missed = 0;
-        if let Some(text) = session.warning.take() {
-            emit_warning(turn_key, text, out);
-        }
-        if !std::mem::replace(&mut session.was_version_judged, true)
-            && let Some(version) = self.version.as_deref().filter(|version| is_untested(version))
-        {
-            emit_warning(turn_key, format!("opencode {version} was not tested with this"), out);
-        }
-        let purpose = Purpose::Prompt(key, turn_key, None);
-        self.client.prompt(purpose, (&id, &directory), body, out);
-        for text in steers {
-            self.steer(turn_key, &text, out);
-        }
-    }
-
-    /// The server took a prompt, or did not.
-    fn sent(
-        &mut self,
-        key: SessionKey,
-        turn: TurnKey,
-        steer: Option<String>,
-        reply: Result<Value, Failure>,
-        out: &mut Vec<Action>,
-    ) {
-        let Some(live) = self.live(key, turn) else { return };
-        if steer.is_some() {
-            live.n_steers = live.n_steers.saturating_sub(1);
-        }
-        match (reply, steer) {
-            (Ok(_), Some(text)) => {
-                live.tell(None, EventBody::Status(Status::Steered { text }), out)
-            }
-            (Ok(_), None) => {}
-            (Err(failure), Some(text)) => {
-                let text = format!("not taken into account, because {}: {text}", failure.message);
-                live.tell(None, EventBody::Status(Status::Warning { text }), out);
-            }
-            (Err(failure), None) if failure.kind == FailureKind::Unavailable => {
-                // It may have heard it all the same, or may be about to end: that
-                // would be the better reason.
-                let reason = fault::stop_reason(&failure);
-                live.failure = Some((failure, reason));
-                self.stop(key, out);
-            }
-            (Err(failure), None) => {
-                let end = live.failed(failure);
-                self.conclude_with(key, Some(end), out);
-            }
-        }
-    }
-
-    /// The server takes a prompt into account that comes while it works.
-    fn steer(&mut self, turn: TurnKey, text: &str, out: &mut Vec<Action>) {
-        let found = self.sessions.iter_mut().find(|(_, session)| session.has_turn(turn));
-        let Some((key, session)) = found else { return };
-        let at = session.at();
-        match (&mut session.turn, &mut session.held, at) {
-            (Some(live), _, Some((id, directory))) if live.key == turn => {
-                if live.stop != Stop::No || live.is_silent {
-                    return;
-                }
-                live.n_steers += 1;
-                let body = live.held.body(text, session.model.as_deref());
-                let purpose = Purpose::Prompt(SessionKey(*key), turn, Some(text.to_owned()));
-                self.client.prompt(purpose, (&id, &directory), body, out);
-            }
-            (_, Some(held), _) => held.steers.push(text.to_owned()),
-            _ => {}
-        }
-    }
-
-    fn cancel(&mut self, turn: TurnKey, out: &mut Vec<Action>) {
-        let cancelled = || Box::new(TurnEnd::never_begun());
-        for session in self.sessions.values_mut() {
-            if session.held.as_ref().is_some_and(|held| held.turn == turn) {
-                // The server knows nothing of it yet.
-                session.held = None;
-                out.push(Action::EndTurn { turn, end: cancelled() });
-            }
-        }
-        let Some((key, live)) = self.find_live(turn) else { return };
-        if live.has_begun() || live.stop != Stop::No {
-            return self.stop(key, out);
-        }
-        // Nothing has happened that would have to be cleaned up. The prompt is
-        // ended when the server takes it up, and the next one waits for that.
-        live.stop = Stop::Wanted;
-        live.is_silent = true;
-        out.push(Action::EndTurn { turn, end: cancelled() });
-        self.arm(Alarm::Stop(key, turn), DRAIN_LIMIT, out);
-    }
-
-    /// Makes the server end a turn, and what runs in it.
-    pub(super) fn stop(&mut self, key: SessionKey, out: &mut Vec<Action>) {
-        let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        let Some((id, directory)) = session.at() else { return };
-        let Some(live) = &mut session.turn else { return };
-        let turn = live.key;
-        session.n_aborts += 1;
-        if std::mem::replace(&mut live.stop, Stop::Sent) == Stop::No {
-            self.arm(Alarm::Stop(key, turn), STOP_LIMIT, out);
-        }
-        self.client.abort(Purpose::Abort(key, turn), (&id, &directory), out);
-    }
-
-    /// Does what follows from something that happened in a turn.
-    pub(super) fn follow(&mut self, key: SessionKey, follows: Follows, out: &mut Vec<Action>) {
-        let turn = self.sessions.get(&key.0).and_then(|session| session.turn.as_ref());
-        let Some((turn, stop)) = turn.map(|live| (live.key, live.stop)) else { return };
-        match follows {
-            Follows::Nothing => {}
-            Follows::Stop if stop == Stop::No => self.stop(key, out),
-            Follows::Stop => {}
-            Follows::Watch(timer, after) => {
-                self.arm(Alarm::Patience(key, turn, timer), after, out);
-            }
-        }
-    }
-
-    fn rang(&mut self, alarm: Alarm, out: &mut Vec<Action>) {
-        match alarm {
-            Alarm::Health => self.client.health(out),
-            Alarm::Listen if self.is_connected => {}
-            Alarm::Listen => self.client.listen(out),
-            Alarm::Lost(round) => self.waited(round, out),
-            Alarm::Patience(key, turn, timer) => {
-                let Some(live) = self.live(key, turn) else { return };
-                let follows = live.rang(timer);
-                self.follow(key, follows, out);
-            }
-            Alarm::Settle(key, turn, round) => {
-                if self.live(key, turn).is_some_and(|live| live.settling == round) {
-                    self.conclude(key, out);
-                }
-            }
-            Alarm::Stop(key, turn) => {
-                let Some(live) = self.live(key, turn) else { return };
-                // A cancelled turn that does not end is for the driver to give up.
-                if live.failure.is_some() || live.is_silent {
-                    self.conclude(key, out);
-                }
-            }
-            Alarm::Look(key, turn) => {
-                if self.live(key, turn).is_some() {
-                    self.look(key, out);
-                }
-            }
-        }
-    }
-
-    /// The turn seems to be over; what may still come gets a moment.
-    pub(super) fn settle(&mut self, key: SessionKey, out: &mut Vec<Action>) {
-        let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        let Some(live) = &mut session.turn else { return };
-        live.settling = live.settling.wrapping_add(1);
-        let alarm = Alarm::Settle(key, live.key, live.settling);
-        self.arm(alarm, SETTLE, out);
-    }
-
-    /// Says the last word on a turn and goes on with the session.
-    pub(super) fn conclude(&mut self, key: SessionKey, out: &mut Vec<Action>) {
-        let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        let end = session.turn.as_mut().map(|live| live.end(out));
-        self.conclude_with(key, end, out);
-    }
-
-    pub(super) fn conclude_with(
-        &mut self,
-        key: SessionKey,
-        end: Option<Box<TurnEnd>>,
-        out: &mut Vec<Action>,
-    ) {
-        let Some(session) = self.sessions.get_mut(&key.0) else { return };
-        let Some(live) = session.turn.take() else { return };
-        let mut end = end.unwrap_or_default();
-        session.meanwhile = None;
-        session.answered = live.message_ids();
-        if end.failure.is_none() {
-            session.model = live.model.or(session.model.take());
-        }
-        session.remember(live.users);
-        self.children.retain(|_, (parent, _)| *parent != key);
-        self.deny_all(live.key, out);
-        if !live.is_silent {
-            if let Some(version) = self.version.as_ref().filter(|version| !version.is_empty()) {
-                end.meta.insert("version".to_owned(), Value::from(version.as_str()));
-            }
-            out.push(Action::EndTurn { turn: live.key, end });
-        }
-        self.advance(key, out);
-    }
-
-    fn close(&mut self, key: SessionKey, out: &mut Vec<Action>) {
-        let Some(session) = self.sessions.remove(&key.0) else { return };
-        self.children.retain(|_, (parent, _)| *parent != key);
-        if let (Some((id, directory)), Some(live)) = (session.at(), &session.turn) {
-            self.deny_all(live.key, out);
-            self.client.abort(Purpose::Nothing, (&id, &directory), out);
-        }
-    }
-
-    /// The process is gone, or the server was left.
-    fn exited(&mut self, exit: &Exit, out: &mut Vec<Action>) {
-        if let Some(visit) = &self.visit {
-            let failure = visit.given_up();
-            return self.fail_all(&failure, out);
-        }
-        if !self.is_ready {
-            let failure = fault::of_exit(exit, self.cause.as_deref());
-            out.push(Action::OpenFailed { session: ONLY_SESSION, failure });
-        }
-        self.fail_all(&Failure::new(FailureKind::Crashed, exit_words(exit)), out);
-    }
-
-    /// Ends every turn, for there is nobody any more who would.
-    pub(super) fn fail_all(&mut self, failure: &Failure, out: &mut Vec<Action>) {
-        for (_, mut session) in std::mem::take(&mut self.sessions) {
-            if let Some(mut live) = session.turn.take().filter(|live| !live.is_silent) {
-                let end = live.failed(failure.clone());
-                out.push(Action::EndTurn { turn: live.key, end });
-            }
-            if let Some(held) = session.held.take() {
-                let end = Box::new(TurnEnd::failed(failure.clone()));
-                out.push(Action::EndTurn { turn: held.turn, end });
-            }
-        }
-        self.asked.clear();
-    }
-
-    pub(super) fn arm(&mut self, alarm: Alarm, after: Duration, out: &mut Vec<Action>) {
-        self.n_alarms = self.n_alarms.wrapping_add(1);
-        self.alarms.insert(self.n_alarms, alarm);
-        out.push(Action::Arm { timer: TimerKey(self.n_alarms), after });
-    }
-
     /// Returns a turn that the server has not ended.
     pub(super) fn live(&mut self, key: SessionKey, turn: TurnKey) -> Option<&mut LiveTurn> {
         let live = self.sessions.get_mut(&key.0)?.turn.as_mut()?;
         (live.key == turn).then_some(live)
     }
 
-    fn find_live(&mut self, turn: TurnKey) -> Option<(SessionKey, &mut LiveTurn)> {
+    pub(super) fn find_live(&mut self, turn: TurnKey) -> Option<(SessionKey, &mut LiveTurn)> {
         self.sessions.iter_mut().find_map(|(key, session)| {
             let live = session.turn.as_mut().filter(|live| live.key == turn && !live.is_silent)?;
             Some((SessionKey(*key), live))
@@ -588,14 +248,11 @@ impl Server {
     }
 
     /// Returns our name for a session of the server's, or of one that it made
-    /// for a helper of ours.
+    /// for a helper of ours. One that is being closed has a lower key than one
+    /// that was opened in its place, and comes first.
     pub(super) fn find(&self, id: &str) -> Option<SessionKey> {
         let own = self.sessions.iter().find(|(_, session)| session.id.as_deref() == Some(id));
         let own = own.map(|(key, _)| SessionKey(*key));
         own.or_else(|| self.children.get(id).map(|(key, _)| *key))
     }
-}
-
-fn is_untested(version: &str) -> bool {
-    !version.is_empty() && !SPEC.tested_versions.contains(&version)
 }

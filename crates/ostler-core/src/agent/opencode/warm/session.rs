@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value, json};
 
-use super::{attach::Rules, client::Round, event::What, launch, turn::LiveTurn};
+use super::{attach::Rules, client::Round, launch, meanwhile::Meanwhile, turn::LiveTurn};
 use crate::{
     agent::{TurnKey, opencode::launch::variant},
     request::{Open, Options, Permissions},
@@ -36,8 +36,10 @@ pub(super) struct Session {
     /// The model that answered last. A prompt that names none would go to the
     /// model that was named last, even if there is none of that name.
     pub(super) model: Option<String>,
-    /// The rules that the server has for it, where they are ours to give.
+    /// The rules that the server has for it, as far as that is certain.
     pub(super) rules: Vec<Value>,
+    /// It was seen with rules of its own.
+    pub(super) has_rules: bool,
     /// Other rules that the server was told and has not confirmed.
     pub(super) ruling: Option<Vec<Value>>,
     /// What to say in the first turn.
@@ -45,7 +47,7 @@ pub(super) struct Session {
     /// It was said if the version of the server is not one that was tested.
     pub(super) was_version_judged: bool,
     /// What happened while the messages are read again.
-    pub(super) meanwhile: Option<Vec<What>>,
+    pub(super) meanwhile: Option<Meanwhile>,
     /// Counts how often it was read again.
     pub(super) round: Round,
     /// Aborts that the server has not answered. One that it hears late would end
@@ -53,6 +55,8 @@ pub(super) struct Session {
     pub(super) n_aborts: u32,
     /// How often nothing was found where a turn should be.
     pub(super) n_missed: u32,
+    /// It was closed, and is kept until nothing of it is left on the server.
+    pub(super) is_closing: bool,
 }
 
 /// How far a session has come.
@@ -79,6 +83,9 @@ pub(super) struct Held {
     variant: Option<&'static str>,
     /// What the turn may do, where its session is told and not the process.
     pub(super) rules: Option<Rules>,
+    /// What the process was told, for a session that has rules of its own: those
+    /// count more.
+    settings: Option<Rules>,
 }
 
 impl Session {
@@ -97,6 +104,7 @@ impl Session {
             since: None,
             model: None,
             rules: Vec::new(),
+            has_rules: false,
             ruling: None,
             warning: None,
             was_version_judged: false,
@@ -104,18 +112,13 @@ impl Session {
             round: Round::default(),
             n_aborts: 0,
             n_missed: 0,
+            is_closing: false,
         }
     }
 
-    /// Takes a prompt to be sent as soon as that is possible; with `rules` it is
-    /// for a server that does not have them in its settings.
-    pub(super) fn hold(
-        &mut self,
-        turn: TurnKey,
-        prompt: &str,
-        options: &Options,
-        rules: Option<Rules>,
-    ) {
+    /// Takes a prompt to be sent as soon as that is possible. A server that is
+    /// not ours does not have its rules in the settings.
+    pub(super) fn hold(&mut self, turn: TurnKey, prompt: &str, options: &Options, is_ours: bool) {
         self.held = Some(Held {
             turn,
             prompt: prompt.to_owned(),
@@ -124,9 +127,10 @@ impl Session {
             permissions: options.permissions,
             model: options.model.clone(),
             system: options.system_prompt.clone().filter(|text| !text.is_empty()),
-            agent: launch::agent(options).filter(|_| rules.is_none()),
+            agent: launch::agent(options).filter(|_| is_ours),
             variant: options.thinking.map(variant),
-            rules,
+            rules: (!is_ours).then(|| Rules::of(options)),
+            settings: is_ours.then(|| Rules::of_settings(options)),
         });
     }
 
@@ -156,9 +160,18 @@ impl Session {
 
     /// Takes which rules the server has for it. What is told may be older than
     /// what we know, so if it differs the next turn says its rules again.
-    pub(super) fn has_rules(&mut self, rules: &[Value]) {
+    pub(super) fn was_ruled(&mut self, rules: &[Value]) {
+        self.has_rules |= !rules.is_empty();
         if self.rules != rules {
             self.rules.clear();
+        }
+    }
+
+    /// Makes the prompt that waits say its rules, if those of the process would
+    /// not count.
+    pub(super) fn insist(&mut self) {
+        if let Some(held) = self.held.as_mut().filter(|_| self.has_rules) {
+            held.rules = held.settings.take().or(held.rules.take());
         }
     }
 
@@ -173,6 +186,20 @@ impl Session {
         while self.past.len() > MAX_PAST {
             self.past.pop_front();
         }
+    }
+
+    /// Returns whether something of a turn is left on the server that was ended
+    /// here: a prompt that may be taken up yet, or an abort that may end the next.
+    pub(super) fn is_draining(&self) -> bool {
+        self.turn.as_ref().map_or(self.n_aborts > 0, |live| live.is_silent)
+    }
+
+    /// Learns what a session of the same name knew that was closed before.
+    pub(super) fn inherit(&mut self, closed: Self) {
+        self.remember(closed.past.into());
+        self.has_rules |= closed.has_rules;
+        // What was told of them meanwhile was not heard here.
+        self.rules.clear();
     }
 
     /// Returns whether this turn waits or runs here.

@@ -1,11 +1,15 @@
 //! The server against what the real one said, and against its known traps.
 
+mod asking;
 mod attached;
 mod calls;
+mod draining;
 mod flat;
 mod properties;
 mod races;
 mod resyncing;
+mod rules;
+mod steering;
 mod talk;
 mod transcripts;
 mod traps;

@@ -7,11 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{
-    attach,
-    server::{Alarm, Server},
-    turn::Stop,
-};
+use super::{alarm::Alarm, attach, server::Server, turn::Stop};
 use crate::{
     agent::{Action, ONLY_SESSION, SessionKey, TurnEnd, http::ServerAddress},
     failure::{Failure, FailureKind},

@@ -183,6 +183,7 @@ fn what_is_not_known_is_passed_on_and_what_says_nothing_is_not() {
     }
     for method in ["thread/status/changed", "turn/diff/updated", "thread/goal/updated"] {
         assert!(talk.tell_turn(method, json!({})).is_empty(), "{method}");
+        assert!(matches!(talk.actions.last(), Some(Action::Working { turn: FIRST })), "{method}");
     }
     let then = talk.step(crate::agent::testing::stdout_line(b"not JSON"));
     assert_eq!(events(&then).len(), 1);

@@ -196,6 +196,17 @@ fn a_second_prompt_waits_for_the_reply_to_the_first() {
 }
 
 #[test]
+fn a_prompt_does_not_wait_for_ever_for_a_turn_that_was_given_up() {
+    let mut talk = Talk::running(&options());
+    talk.stderr("Attempt 2 failed with status 500. Retrying with backoff... Error: no");
+    talk.ring();
+    talk.prompt(TurnKey(8), "again", &options());
+    let actions = talk.ring();
+    let [Action::OpenFailed { failure, .. }] = actions.as_slice() else { panic!("{actions:?}") };
+    assert_eq!(failure.kind.code(), "session_busy");
+}
+
+#[test]
 fn the_model_is_chosen_before_the_prompt_and_only_when_it_changes() {
     let mut talk = Talk::open(&options());
     let pro = Options { model: Some("pro".to_owned()), ..options() };

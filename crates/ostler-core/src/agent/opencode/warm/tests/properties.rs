@@ -231,6 +231,7 @@ impl World {
                 | Action::Ready
                 | Action::Unasked { .. }
                 | Action::Opened { .. }
+                | Action::Working { .. }
                 | Action::Emit { .. } => {}
             }
         }
@@ -274,7 +275,9 @@ proptest! {
                     prop_assert!(!ended.contains(turn), "{turn:?} ended twice");
                     ended.push(*turn);
                 }
-                Action::Emit { turn, .. } | Action::Ask { turn, .. } => {
+                Action::Emit { turn, .. }
+                | Action::Ask { turn, .. }
+                | Action::Working { turn } => {
                     prop_assert!(!ended.contains(turn), "{turn:?} went on after its end");
                 }
                 Action::Stop

@@ -278,3 +278,71 @@ fn a_stream_that_is_opened_and_lost_at_once_is_opened_ever_more_slowly() {
     talk.tell("server.heartbeat", json!({}));
     assert_eq!(wait(&mut talk), 50);
 }
+
+fn looks(talk: &Talk) -> usize {
+    let calls = talk.actions.iter().filter(|action| {
+        matches!(action, Action::Call { request, .. } if request.url.contains("/message?"))
+    });
+    calls.count()
+}
+
+fn fails(talk: &mut Talk, words: &str) {
+    let error = json!({ "name": "UnknownError", "data": { "message": words } });
+    talk.tell("session.error", json!({ "error": error }));
+}
+
+#[test]
+fn what_waits_until_the_messages_are_read_is_bounded_by_its_size() {
+    let mut talk = Talk::running(&options());
+    cut(&mut talk);
+    assert_eq!(looks(&talk), 1);
+    let long = "x".repeat(1024 * 1024);
+    for _ in 0..15 {
+        talk.piece("prt_1", &long);
+    }
+    assert_eq!(looks(&talk), 1);
+    talk.piece("prt_1", &long);
+    assert_eq!(looks(&talk), 2, "what was lost is read again");
+    talk.piece("prt_1", &long);
+    assert_eq!(looks(&talk), 2, "there is room again");
+}
+
+#[test]
+fn an_error_is_kept_when_too_much_waits_for_the_messages() {
+    for is_last in [false, true] {
+        let mut talk = Talk::sent(&options());
+        cut(&mut talk);
+        if !is_last {
+            fails(&mut talk, "Model not found: p/nope.");
+            fails(&mut talk, "UnknownError: a stack trace");
+        }
+        let long = "x".repeat(6 * 1024 * 1024);
+        for _ in 0..2 {
+            talk.piece("prt_1", &long);
+        }
+        if is_last {
+            fails(&mut talk, &format!("Model not found: p/nope.{long}"));
+        } else {
+            talk.piece("prt_1", &long);
+        }
+        assert_eq!(looks(&talk), 2);
+        talk.open_calls.remove(0);
+        talk.reply("/message?", 200, &json!([]));
+        talk.ring();
+        let (kind, words) = failure_of(&talk.actions, FIRST);
+        assert_eq!(kind, "invalid_request");
+        assert!(words.starts_with("Model not found: p/nope."), "{}", words.len());
+    }
+}
+
+#[test]
+fn an_error_that_waits_for_the_messages_is_kept_when_the_stream_is_lost_again() {
+    let mut talk = Talk::sent(&options());
+    cut(&mut talk);
+    fails(&mut talk, "Model not found: p/nope.");
+    cut(&mut talk);
+    talk.open_calls.remove(0);
+    talk.reply("/message?", 200, &json!([]));
+    talk.ring();
+    assert_eq!(failure_of(&talk.actions, FIRST), ("invalid_request", "Model not found: p/nope."));
+}

@@ -3,7 +3,6 @@
 use super::*;
 use crate::{
     agent::{ONLY_SESSION, Order, SessionKey},
-    permission::{PermissionKind, Ruling},
     request::Open,
 };
 
@@ -226,67 +225,6 @@ fn a_session_that_is_not_there_is_lost_and_one_of_another_kind_is_not_asked_for(
 }
 
 #[test]
-fn one_call_is_asked_about_once_although_the_server_asks_twice() {
-    let mut talk = Talk::running(&asking());
-    let state =
-        json!({ "status": "running", "input": { "command": "touch /x", "description": "Touch" } });
-    let part = json!({ "id": "prt_1", "messageID": "msg_a1", "type": "tool", "tool": "bash", "callID": "c1", "state": state });
-    talk.tell("message.part.updated", json!({ "part": part }));
-    let asked = |id: &str, what: &str| json!({ "id": id, "permission": what, "patterns": ["/*"], "metadata": {}, "tool": { "callID": "c1" } });
-    let out = talk.tell("permission.asked", asked("per_1", "external_directory"));
-    let Some(Action::Ask { permission, .. }) = out.last() else { panic!("{out:?}") };
-    assert_eq!((permission.kind, permission.tool.as_str()), (PermissionKind::Command, "bash"));
-    assert!(permission.title.starts_with("touch /x"), "{}", permission.title);
-    assert_eq!(permission.input, Some(json!({ "command": "touch /x" })));
-    talk.decide("per_1", &Ruling::Allow { text: None });
-    assert_eq!(*talk.body("/permission/per_1/reply"), json!({ "reply": "once" }));
-    let out = talk.tell("permission.asked", asked("per_2", "bash"));
-    assert!(!out.iter().any(|action| matches!(action, Action::Ask { .. })), "{out:?}");
-    assert_eq!(*talk.body("/permission/per_2/reply"), json!({ "reply": "once" }));
-}
-
-#[test]
-fn a_denial_has_a_word_with_it_because_the_turn_would_end_without() {
-    let mut talk = Talk::running(&asking());
-    talk.tell(
-        "permission.asked",
-        json!({ "id": "per_1", "permission": "bash", "patterns": ["x"] }),
-    );
-    talk.decide("per_1", &Ruling::Deny { why: String::new() });
-    let body = talk.body("/permission/per_1/reply");
-    assert_eq!(*body, json!({ "reply": "reject", "message": "denied" }));
-}
-
-#[test]
-fn what_is_asked_of_no_turn_is_denied_and_what_is_left_at_the_end_too() {
-    let mut talk = Talk::running(&asking());
-    talk.tell(
-        "permission.asked",
-        json!({ "id": "per_1", "permission": "bash", "patterns": ["x"] }),
-    );
-    talk.complete("1", "stop");
-    talk.idle();
-    assert_eq!(talk.body("/permission/per_1/reply")["reply"], "reject");
-    talk.tell(
-        "permission.asked",
-        json!({ "id": "per_2", "permission": "bash", "patterns": ["x"] }),
-    );
-    assert_eq!(talk.body("/permission/per_2/reply")["reply"], "reject");
-}
-
-#[test]
-fn questions_are_asked_one_after_the_other_and_answered_together() {
-    let mut talk = Talk::running(&asking());
-    let question = |text: &str| json!({ "question": text, "options": [{ "label": "Red" }, { "label": "Blue" }] });
-    let request = json!({ "id": "que_1", "questions": [question("Which?"), question("And?")] });
-    talk.tell("question.asked", request);
-    let out = talk.decide("que_1", &Ruling::Allow { text: Some("Blue".to_owned()) });
-    assert!(matches!(&out[0], Action::Ask { permission, .. } if permission.title == "And?"));
-    talk.decide("que_1-2", &Ruling::Allow { text: None });
-    assert_eq!(talk.body("/question/que_1/reply")["answers"], json!([["Blue"], ["Red"]]));
-}
-
-#[test]
 fn a_helper_asks_in_the_turn_of_its_agent_and_its_tools_name_their_call() {
     let mut talk = Talk::running(&asking());
     let child = "ses_child";
@@ -374,4 +312,18 @@ fn a_prompt_that_never_arrived_is_told_after_a_moment_in_which_the_server_may_di
     let (kind, message) = failure_of(&talk.actions, FIRST);
     assert_eq!(kind, "unavailable");
     assert!(message.starts_with("POST /session/ses_"), "{message}");
+}
+
+#[test]
+fn a_tool_that_prints_on_shows_that_the_turn_is_worked_on() {
+    let mut talk = Talk::running(&options());
+    let part = |output: &str| {
+        let input = json!({ "command": "make" });
+        let state =
+            json!({ "status": "running", "input": input, "metadata": { "output": output } });
+        json!({ "part": { "id": "prt_1", "messageID": "msg_a1", "type": "tool", "tool": "bash", "callID": "c", "state": state } })
+    };
+    talk.tell("message.part.updated", part("cc a.c"));
+    let then = talk.tell("message.part.updated", part("cc a.c\ncc b.c"));
+    assert!(matches!(then[..], [Action::Working { turn: FIRST }]), "{then:?}");
 }

@@ -1,0 +1,249 @@
+//! The table of all keys: what each takes, when a change of it takes effect,
+//! and from where it may come. Reading, the schema, `show` and live reload go by
+//! it; the defaults are those of the types in `section`.
+
+use serde_json::Value;
+
+use super::kind::Kind;
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Its name with dots; `*` stands for any one name.
+    pub(crate) path: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) effect: Effect,
+    guard: Guard,
+    /// What it is, in a few words.
+    pub(crate) about: &'static str,
+}
+
+/// When a change takes effect in a gateway that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Effect {
+    /// With the next turn.
+    Live,
+    Restart,
+}
+
+/// Whether a stranger's directory may set a key, just because one works there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guard {
+    /// It may: the key starts no program and allows nothing.
+    Open,
+    /// It may not.
+    Closed,
+    /// It may not set this value.
+    ClosedTo(&'static str),
+    /// It may name a built-in agent, but none of its own.
+    BuiltIn,
+}
+
+impl Key {
+    /// Whether a value may come from a directory that merely is the working one.
+    pub(super) fn is_harmless(&self, value: &Value) -> bool {
+        match self.guard {
+            Guard::Open => true,
+            Guard::Closed => false,
+            Guard::ClosedTo(word) => value != word,
+            Guard::BuiltIn => value
+                .as_str()
+                .is_some_and(|name| ostler_core::agent::resolve_provider(name).is_ok()),
+        }
+    }
+
+    /// Whether this is the key of that name.
+    fn is(&self, path: &[&str]) -> bool {
+        let own = self.path.split('.');
+        own.clone().count() == path.len()
+            && own.zip(path).all(|(own, name)| own == "*" || own == *name)
+    }
+}
+
+/// What a name with dots leads to.
+#[derive(Debug)]
+pub(super) enum Named {
+    Key(&'static Key),
+    /// Not a key, but the start of some; with the names that can follow.
+    Section(Vec<&'static str>),
+    Nothing,
+}
+
+/// Looks a name up.
+pub(super) fn named(path: &[&str]) -> Named {
+    if let Some(key) = KEYS.iter().find(|key| key.is(path)) {
+        return Named::Key(key);
+    }
+    let mut following = Vec::new();
+    for key in KEYS {
+        let mut own = key.path.split('.');
+        let begins =
+            path.iter().all(|name| own.next().is_some_and(|own| own == "*" || own == *name));
+        if let (true, Some(next)) = (begins, own.next())
+            && !following.contains(&next)
+        {
+            following.push(next);
+        }
+    }
+    if following.is_empty() { Named::Nothing } else { Named::Section(following) }
+}
+
+/// Returns the key of a name, if it is one.
+pub(crate) fn find(path: &str) -> Option<&'static Key> {
+    let names: Vec<&str> = path.split('.').collect();
+    KEYS.iter().find(|key| key.is(&names))
+}
+
+/// What a section must have if it is there at all.
+pub(super) const REQUIRED: &[(&str, &str)] = &[
+    ("agents.*", "dialect"),
+    ("agents.*", "command"),
+    ("inbound.reply", "agent"),
+    ("inbound.reply.agent", "kind"),
+];
+
+/// Keys of older products, and what is written instead.
+pub(super) const OLD: &[(&str, &str)] = &[
+    ("claudeOutputFormat", "write inbound.reply.agent: { kind: 'claude', format: 'json' }"),
+    ("claudeCliPath", "write agent: { path: '…' }, or set BACKEND_CLI_PATH"),
+];
+
+const fn key(
+    path: &'static str,
+    kind: Kind,
+    effect: Effect,
+    guard: Guard,
+    about: &'static str,
+) -> Key {
+    Key { path, kind, effect, guard, about }
+}
+
+/// The keys that take effect with the next turn, and that any directory may set.
+const fn live(path: &'static str, kind: Kind, about: &'static str) -> Key {
+    key(path, kind, Effect::Live, Guard::Open, about)
+}
+
+/// The same, but not for a directory that merely is the working one.
+const fn guarded(path: &'static str, kind: Kind, about: &'static str) -> Key {
+    key(path, kind, Effect::Live, Guard::Closed, about)
+}
+
+const fn restart(path: &'static str, kind: Kind, about: &'static str) -> Key {
+    key(path, kind, Effect::Restart, Guard::Closed, about)
+}
+
+const fn number(min: u64, max: u64) -> Kind {
+    Kind::Number { min, max }
+}
+
+const PERMISSIONS: Kind = Kind::Choice(&["bypass", "ask", "read-only"]);
+const THINKING: Kind = Kind::Choice(&["off", "minimal", "low", "medium", "high"]);
+const SCOPE: Kind = Kind::Choice(&["per-sender", "per-channel", "per-group", "global"]);
+const BUSY: Kind = Kind::Choice(&["queue", "combine", "steer", "interrupt"]);
+const MODE: Kind = Kind::Choice(&["command", "text"]);
+const FORMAT: Kind = Kind::Choice(&["stream-json", "json", "text"]);
+const DIALECT: Kind = Kind::Choice(&["acp"]);
+const MINUTES: Kind = number(1, 525_600);
+const SECONDS: Kind = number(1, 86_400);
+
+/// Every key there is.
+#[rustfmt::skip]
+pub(crate) const KEYS: &[Key] = &[
+    restart("gateway.listen", Kind::Address, "where the gateway listens"),
+    restart("gateway.data_dir", Kind::Path, "where Ostler keeps its state"),
+    restart("gateway.database_url", Kind::Secret, "the store: sqlite:… or postgres://…"),
+    live("gateway.max_concurrent_turns", number(1, 10_000), "how many turns run at once"),
+    live("gateway.max_queue_depth", number(1, 1_000_000), "how many jobs may wait"),
+    live("gateway.shutdown_grace", Kind::Duration, "how long turns may take to end at shutdown"),
+    live("gateway.event_retention", Kind::DurationOrOff, "how long events are kept"),
+    key("agent.default", Kind::Agent, Effect::Live, Guard::BuiltIn, "the agent, unless another is named"),
+    key("agent.project_default", Kind::Agent, Effect::Live, Guard::BuiltIn, "the agent of new projects"),
+    guarded("agent.path", Kind::Path, "the default agent's program"),
+    live("agent.model", Kind::Text, "the default agent's model"),
+    live("agent.max_turns", number(1, u32::MAX as u64), "how many model calls a turn may make"),
+    guarded("agent.allowed_tools", Kind::Texts, "the tools that an agent may use"),
+    key("agent.permissions", PERMISSIONS, Effect::Live, Guard::ClosedTo("bypass"), "what an agent may do without asking"),
+    live("agent.thinking", THINKING, "how hard the model thinks"),
+    live("agent.timeout", Kind::Duration, "how long a turn may take"),
+    live("agent.idle_timeout", Kind::Duration, "how long an agent may print nothing"),
+    live("agent.ask_timeout", Kind::Duration, "how long a permission request stays open"),
+    guarded("agent.env", Kind::Variables, "variables that every agent gets, by exact name"),
+    live("agents.*.dialect", DIALECT, "how the agent is spoken with"),
+    live("agents.*.command", Kind::Command, "its program and arguments"),
+    live("agents.*.env", Kind::Values, "variables that it gets, with their values"),
+    live("agents.*.pass_env", Kind::Variables, "variables that are passed on to it, by exact name"),
+    live("agents.*.version", Kind::Command, "what prints its version"),
+    guarded("opencode.enabled", Kind::Switch, "whether the agent opencode is a server that runs already"),
+    guarded("opencode.url", Kind::Text, "where that server is"),
+    guarded("opencode.username", Kind::Text, "as whom to log in there"),
+    guarded("opencode.password", Kind::Secret, "its password"),
+    live("sessions.scope", SCOPE, "who shares a conversation"),
+    live("sessions.idle", Kind::DurationOrOff, "how long until a quiet conversation starts afresh"),
+    live("sessions.reset_words", Kind::Texts, "messages that start a conversation afresh"),
+    live("busy", BUSY, "what becomes of a message that comes while a turn runs"),
+    live("retry.max", number(0, 100), "how often a turn is tried again"),
+    live("retry.first_delay", Kind::Duration, "the wait before the first retry; it doubles each time"),
+    live("inbound.reply.mode", MODE, "whether an agent answers, or a fixed text"),
+    live("inbound.reply.text", Kind::Text, "that text"),
+    live("inbound.reply.agent.kind", Kind::Agent, "which agent answers"),
+    live("inbound.reply.agent.format", FORMAT, "which output its CLI is asked for"),
+    live("inbound.reply.agent.identityPrefix", Kind::Text, "what stands before the prompt"),
+    guarded("inbound.reply.command", Kind::Command, "the agent's command line as a template"),
+    guarded("inbound.reply.cwd", Kind::Path, "where the agent works"),
+    live("inbound.reply.timeoutSeconds", SECONDS, "how long a turn may take"),
+    live("inbound.reply.bodyPrefix", Kind::Text, "what stands before each message"),
+    live("inbound.reply.mediaUrl", Kind::Text, "a picture or file for each reply"),
+    live("inbound.reply.mediaMaxMb", number(1, 1024), "how large media may be"),
+    live("inbound.reply.typingIntervalSeconds", SECONDS, "how often typing is shown"),
+    live("inbound.reply.heartbeatMinutes", number(0, 525_600), "how often a heartbeat is sent; 0 is never"),
+    live("inbound.reply.session.scope", SCOPE, "who shares a conversation"),
+    live("inbound.reply.session.resetTriggers", Kind::Texts, "messages that start a conversation afresh"),
+    live("inbound.reply.session.idleMinutes", MINUTES, "how long until a quiet conversation starts afresh"),
+    live("inbound.reply.session.heartbeatIdleMinutes", MINUTES, "the same, for one that only heartbeats reach"),
+    live("inbound.reply.session.sendSystemOnce", Kind::Switch, "whether identity and prefix come with the first message only"),
+    live("inbound.reply.session.sessionIntro", Kind::Text, "what stands before the first message"),
+    live("inbound.reply.session.sessionArgNew", Kind::Texts, "arguments for a new session"),
+    live("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
+    live("inbound.reply.session.sessionArgBeforeBody", Kind::Switch, "whether they stand before the message"),
+];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_key_is_there_twice_or_the_start_of_another() {
+        for (number, key) in KEYS.iter().enumerate() {
+            for other in KEYS.iter().skip(number + 1) {
+                assert_ne!(key.path, other.path);
+                assert!(!other.path.starts_with(&format!("{}.", key.path)), "{}", other.path);
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_a_key_a_section_or_nothing() {
+        assert!(matches!(named(&["busy"]), Named::Key(_)));
+        assert!(matches!(named(&["agents", "goose", "env"]), Named::Key(_)));
+        let Named::Section(names) = named(&["inbound", "reply"]) else { panic!() };
+        assert!(names.starts_with(&["mode", "text", "agent", "command"]), "{names:?}");
+        assert!(matches!(named(&["agents"]), Named::Section(names) if names == ["*"]));
+        assert!(matches!(named(&["busy", "x"]), Named::Nothing));
+        assert!(matches!(named(&["agent", "paht"]), Named::Nothing));
+    }
+
+    #[test]
+    fn a_strangers_directory_can_choose_a_model_but_no_program_and_no_permission() {
+        let allows = |path: &str, value: Value| find(path).unwrap().is_harmless(&value);
+        assert!(allows("agent.model", json!("m")));
+        assert!(allows("agent.default", json!("codex")));
+        assert!(!allows("agent.default", json!("own")));
+        assert!(allows("agent.permissions", json!("read-only")));
+        assert!(!allows("agent.permissions", json!("bypass")));
+        assert!(!allows("agent.path", json!("./claude")));
+        assert!(!allows("opencode.url", json!("http://example.org")));
+    }
+}

@@ -1,0 +1,272 @@
+//! What kinds of values there are: which values are of a kind, and how a kind
+//! is called in an error and in the schema.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use super::{
+    duration::{self, or_off::OFF},
+    tree::noun,
+};
+
+/// The kind of value that a key takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// True or false.
+    Switch,
+    /// A whole number between two others.
+    Number {
+        min: u64,
+        max: u64,
+    },
+    Text,
+    /// A file or folder; a relative one is seen from the file that names it.
+    Path,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+    Duration,
+    DurationOrOff,
+    /// A list of texts.
+    Texts,
+    /// A list of names of variables.
+    Variables,
+    /// Variables with their values, which may be secrets.
+    Values,
+    /// A program and its arguments.
+    Command,
+    /// The name of an agent, built in or of the operator's own.
+    Agent,
+    /// Where to listen.
+    Address,
+    /// A text that nobody may see: itself, or where to get it.
+    Secret,
+}
+
+impl Kind {
+    /// Checks a value; what is wrong with it is told with its place below the key.
+    pub(super) fn check(self, value: &Value) -> Result<(), Wrong> {
+        match (self, value) {
+            (Self::Switch, Value::Bool(_)) | (Self::Text, Value::String(_)) => Ok(()),
+            (Self::Path | Self::Agent, Value::String(text)) => not_empty(text),
+            (Self::Number { min, max }, Value::Number(number)) => {
+                let fits = number.as_u64().is_some_and(|number| (min..=max).contains(&number));
+                let wrong = || format!("{number} is not a whole number from {min} to {max}");
+                if fits { Ok(()) } else { Err(wrong().into()) }
+            }
+            (Self::Choice(words), Value::String(text)) => {
+                let wrong = || format!("{text:?} is none of {}", words.join(", "));
+                if words.contains(&text.as_str()) { Ok(()) } else { Err(wrong().into()) }
+            }
+            (Self::DurationOrOff, Value::String(text)) if text == OFF => Ok(()),
+            (Self::Duration | Self::DurationOrOff, Value::String(_) | Value::Number(_)) => {
+                let wrong = || format!("invalid duration {value}; {}", duration::HINT);
+                duration::from_value(value).map(drop).ok_or_else(|| wrong().into())
+            }
+            (Self::Texts, Value::Array(items)) => each(items, |_| Ok(())),
+            (Self::Variables, Value::Array(items)) => each(items, variable),
+            (Self::Command, Value::Array(items)) => command(items),
+            (Self::Values, Value::Object(map)) => map.iter().try_for_each(|(name, value)| {
+                variable(name)?;
+                let no_text =
+                    || Wrong::within(name, format!("expected a text, found {}", noun(value)));
+                value.as_str().map(drop).ok_or_else(no_text)
+            }),
+            (Self::Address, Value::String(text)) => {
+                let hint = "give an address and a port, such as 127.0.0.1:8474 or [::1]:8474";
+                let wrong = |_| format!("{text:?} is no address to listen on; {hint}").into();
+                text.parse::<SocketAddr>().map(drop).map_err(wrong)
+            }
+            (Self::Secret, value) => secret(value),
+            _ => Err(format!("expected {}, found {}", self.noun(), noun(value)).into()),
+        }
+    }
+
+    /// Returns what an error calls it.
+    pub(crate) fn noun(self) -> String {
+        match self {
+            Self::Switch => "true or false".to_owned(),
+            Self::Number { .. } => "a number".to_owned(),
+            Self::Text => "a text".to_owned(),
+            Self::Path => "a path".to_owned(),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::Duration => "a duration such as '10m'".to_owned(),
+            Self::DurationOrOff => "a duration such as '10m', or 'off'".to_owned(),
+            Self::Texts => "a list of texts".to_owned(),
+            Self::Variables => "a list of names of variables".to_owned(),
+            Self::Values => "variables with their values".to_owned(),
+            Self::Command => "a program and its arguments, each a text of its own".to_owned(),
+            Self::Agent => "the name of an agent".to_owned(),
+            Self::Address => "an address and a port".to_owned(),
+            Self::Secret => "a text, { file: … } or { command: […] }".to_owned(),
+        }
+    }
+
+    /// Returns its JSON Schema. Null is taken for every key, as if it was not there.
+    pub(super) fn schema(self) -> Value {
+        let texts = json!({ "type": ["array", "null"], "items": { "type": "string" } });
+        match self {
+            Self::Switch => json!({ "type": ["boolean", "null"] }),
+            Self::Number { min, max } => {
+                json!({ "type": ["integer", "null"], "minimum": min, "maximum": max })
+            }
+            Self::Text => json!({ "type": ["string", "null"] }),
+            Self::Path | Self::Agent | Self::Address => {
+                json!({ "type": ["string", "null"], "minLength": 1 })
+            }
+            Self::Choice(words) => {
+                let words = words.iter().map(|word| json!(word)).chain([Value::Null]);
+                json!({ "enum": words.collect::<Vec<_>>() })
+            }
+            Self::Duration | Self::DurationOrOff => json!({
+                "type": ["string", "number", "null"], "minLength": 1, "exclusiveMinimum": 0,
+            }),
+            Self::Texts | Self::Variables => texts,
+            Self::Command => {
+                json!({ "type": ["array", "null"], "items": { "type": "string" }, "minItems": 1 })
+            }
+            Self::Values => {
+                json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } })
+            }
+            Self::Secret => json!({ "anyOf": [
+                { "type": ["string", "null"], "minLength": 1 },
+                { "type": "object", "properties": { "file": { "type": "string", "minLength": 1 } },
+                  "required": ["file"], "additionalProperties": false },
+                { "type": "object",
+                  "properties": { "command": { "type": "array", "items": { "type": "string" },
+                                               "minItems": 1 } },
+                  "required": ["command"], "additionalProperties": false },
+            ] }),
+        }
+    }
+}
+
+/// What is wrong with a value, and where below its key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    /// What is appended to the key: `[1]`, `.NAME`.
+    pub(super) below: String,
+    pub(super) why: String,
+}
+
+impl From<String> for Wrong {
+    fn from(why: String) -> Self {
+        Self { below: String::new(), why }
+    }
+}
+
+impl Wrong {
+    fn within(name: &str, why: String) -> Self {
+        Self { below: format!(".{name}"), why }
+    }
+}
+
+fn not_empty(text: &str) -> Result<(), Wrong> {
+    if text.is_empty() { Err("it is empty".to_owned().into()) } else { Ok(()) }
+}
+
+fn each(items: &[Value], check: fn(&str) -> Result<(), Wrong>) -> Result<(), Wrong> {
+    for (number, item) in items.iter().enumerate() {
+        let checked = match item.as_str() {
+            Some(text) => check(text),
+            None => Err(format!("expected a text, found {}", noun(item)).into()),
+        };
+        checked.map_err(|wrong| Wrong { below: format!("[{number}]"), ..wrong })?;
+    }
+    Ok(())
+}
+
+fn variable(name: &str) -> Result<(), Wrong> {
+    let is_fine = !name.is_empty() && !name.contains(['=', '\0', '*']);
+    let why = || format!("{name:?} is no name for a variable; names are exact, one by one");
+    if is_fine { Ok(()) } else { Err(why().into()) }
+}
+
+fn command(items: &[Value]) -> Result<(), Wrong> {
+    each(items, |word| {
+        let why = "a null character cannot be given to a program";
+        if word.contains('\0') { Err(why.to_owned().into()) } else { Ok(()) }
+    })?;
+    match items.first() {
+        Some(Value::String(program)) if !program.is_empty() => Ok(()),
+        Some(_) | None => Err("it names no program".to_owned().into()),
+    }
+}
+
+fn secret(value: &Value) -> Result<(), Wrong> {
+    let map = match value {
+        Value::Object(map) => map,
+        Value::String(text) => return not_empty(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            let why = format!("expected {}, found {}", Kind::Secret.noun(), noun(value));
+            return Err(why.into());
+        }
+    };
+    let mut entries = map.iter();
+    let (Some((name, value)), None) = (entries.next(), entries.next()) else {
+        return Err("expected either file or command, and nothing else".to_owned().into());
+    };
+    let below = |wrong: Wrong| Wrong { below: format!(".{name}{}", wrong.below), ..wrong };
+    match name.as_str() {
+        "file" => Kind::Path.check(value).map_err(below),
+        "command" => Kind::Command.check(value).map_err(below),
+        _ => Err(Wrong::within(name, "unknown key; a secret has file or command".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_another_kind_is_refused_with_what_is_expected() {
+        let number = Kind::Number { min: 1, max: 9 };
+        for (kind, value, says) in [
+            (Kind::Switch, json!("true"), "expected true or false, found a text"),
+            (number, json!("5"), "expected a number, found a text"),
+            (number, json!(0), "0 is not a whole number from 1 to 9"),
+            (number, json!(10), "1 to 9"),
+            (number, json!(-1), "1 to 9"),
+            (number, json!(2.5), "2.5 is not a whole number"),
+            (Kind::Text, json!(5), "expected a text, found a number"),
+            (Kind::Path, json!(""), "empty"),
+            (Kind::Choice(&["a", "b"]), json!("c"), "\"c\" is none of a, b"),
+            (Kind::Duration, json!("soon"), "invalid duration \"soon\""),
+            (Kind::Duration, json!(0), "above 0"),
+            (Kind::Duration, json!("off"), "invalid duration"),
+            (Kind::Duration, json!(true), "expected a duration"),
+            (Kind::Texts, json!("a"), "expected a list of texts"),
+            (Kind::Command, json!([]), "no program"),
+            (Kind::Address, json!("8474"), "such as 127.0.0.1:8474"),
+            (Kind::Address, json!("localhost:8474"), "no address"),
+            (Kind::Secret, json!(""), "it is empty"),
+            (Kind::Secret, json!(5), "expected a text, { file"),
+            (Kind::Secret, json!({}), "either file or command"),
+            (Kind::Secret, json!({ "file": "a", "command": ["b"] }), "either"),
+        ] {
+            let wrong = kind.check(&value).expect_err(&value.to_string());
+            assert!(wrong.why.contains(says), "{kind:?} {value}: {}", wrong.why);
+        }
+    }
+
+    #[test]
+    fn the_place_within_a_value_is_told() {
+        for (kind, value, below) in [
+            (Kind::Texts, json!(["a", 1]), "[1]"),
+            (Kind::Variables, json!(["OPENAI_*"]), "[0]"),
+            (Kind::Values, json!({ "A": 1 }), ".A"),
+            (Kind::Secret, json!({ "command": ["x", 1] }), ".command[1]"),
+            (Kind::Secret, json!({ "path": "x" }), ".path"),
+        ] {
+            assert_eq!(kind.check(&value).unwrap_err().below, below);
+        }
+    }
+
+    #[test]
+    fn a_secret_of_the_wrong_kind_is_not_repeated() {
+        for value in [json!({ "command": "hunter2" }), json!({ "file": ["hunter2"] })] {
+            let wrong = Kind::Secret.check(&value).unwrap_err();
+            assert!(!wrong.why.contains("hunter2"), "{wrong:?}");
+        }
+    }
+}
