@@ -269,7 +269,7 @@ macro_rules! claim {
     };
 }
 
-/// Returns the statement of [`claim`].
+/// Returns the statement of [`claim()`].
 pub(crate) fn claim_sql(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => claim!(""),
