@@ -143,33 +143,13 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
 
 /// Reads the configuration, for a command that may be run anywhere.
 async fn settings(cli: &Cli) -> Result<Settings, Problems> {
-    let trusts_project = match &cli.command {
-        Command::Run(args) => args.turn.trust_project,
-        Command::Chat(args) => args.turn.trust_project,
-        Command::Agents(_)
-        | Command::Doctor(_)
-        | Command::Demo(_)
-        | Command::Sim(_)
-        | Command::Config(_)
-        | Command::Queue(_)
-        | Command::Store(_)
-        | Command::Scripted { .. } => false,
-    };
+    let single = if let Command::Run(args) = &cli.command { Some(&args.turn) } else { None };
+    let held = if let Command::Chat(args) = &cli.command { Some(&args.turn) } else { None };
+    let trusts_project = single.or(held).is_some_and(|turn| turn.trust_project);
     let trust = if trusts_project { Trust::Everything } else { Trust::Named };
     let loaded = Loader::from_process(cli.config.clone(), trust).load()?;
     // Only a single turn is sure to be with one agent.
-    let only = match &cli.command {
-        Command::Run(args) => Some(args.turn.agent_name(&loaded).to_owned()),
-        Command::Chat(_)
-        | Command::Agents(_)
-        | Command::Doctor(_)
-        | Command::Demo(_)
-        | Command::Sim(_)
-        | Command::Config(_)
-        | Command::Queue(_)
-        | Command::Store(_)
-        | Command::Scripted { .. } => None,
-    };
+    let only = single.map(|turn| turn.agent_name(&loaded).to_owned());
     Settings::new(loaded, only.as_deref()).await
 }
 
