@@ -34,13 +34,8 @@ pub(super) fn configure(place: &Place, settings: &Value) {
         "retry": { "max": 0 },
     });
     for (section, keys) in settings.as_object().unwrap() {
-        match keys {
-            Value::Object(keys) => {
-                for (key, value) in keys {
-                    all[section][key] = value.clone();
-                }
-            }
-            word => all[section] = word.clone(),
+        for (key, value) in keys.as_object().unwrap() {
+            all[section][key] = value.clone();
         }
     }
     fs::write(place.path("ostler.json5"), all.to_string()).unwrap();
