@@ -25,8 +25,8 @@ const CONVERSATIONS: usize = 8;
 const LONGEST_RUN: u64 = 8;
 /// How much later, at most.
 const LONGEST_WAIT: Duration = Duration::from_millis(300);
-/// How long to wait for an acceptance: longer than a lease, for on PostgreSQL
-/// the conversations of a gateway that was killed wait for its end.
+/// How long nothing may happen: longer than the lease of a reply that was being
+/// sent, for on PostgreSQL those behind it wait for its end.
 const LONGEST_SILENCE: Duration = Duration::from_secs(90);
 
 pub(crate) struct Experiment {

@@ -32,6 +32,8 @@ impl Place {
                 "listen": "127.0.0.1:0",
                 "max_concurrent_turns": 8,
                 "max_queue_depth": 1000,
+                // On PostgreSQL, the conversations of a killed gateway wait this long.
+                "lease": "1s",
             },
             "agent": { "default": "claude", "path": agent, "permissions": "bypass" },
             // A turn that fails is found by its reply; waiting for more would hide it.
