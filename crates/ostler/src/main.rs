@@ -4,6 +4,8 @@
 mod cli;
 mod clock;
 mod config;
+#[cfg_attr(not(test), expect(dead_code, reason = "`serve` starts it"))]
+mod gateway;
 #[cfg_attr(not(test), expect(dead_code, reason = "used by the gateway's runtime"))]
 mod id;
 #[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
@@ -11,6 +13,7 @@ mod queue;
 #[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
 mod store;
 mod ui;
+mod wishes;
 
 use std::process::ExitCode;
 

@@ -189,18 +189,18 @@ impl Default for Retry {
 }
 
 /// The words for what the library has its own types for.
-pub(super) mod word {
+pub(crate) mod word {
     use super::*;
 
     /// Reads and writes an optional value of a closed set by its word.
     macro_rules! words {
         ($name:ident, $type:ty, $($word:literal => $value:path),+ $(,)?) => {
-            pub(in crate::config) mod $name {
+            pub(crate) mod $name {
                 use serde::{Deserializer, Serializer, de::Error as _};
 
                 use super::*;
 
-                pub(in crate::config) fn serialize<S: Serializer>(
+                pub(crate) fn serialize<S: Serializer>(
                     value: &Option<$type>,
                     to: S,
                 ) -> Result<S::Ok, S::Error> {
@@ -210,7 +210,7 @@ pub(super) mod word {
                     }
                 }
 
-                pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+                pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
                     from: D,
                 ) -> Result<Option<$type>, D::Error> {
                     match Option::<String>::deserialize(from)?.as_deref() {

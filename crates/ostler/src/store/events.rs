@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    id::{ConversationId, TurnId},
+    id::{ConversationId, JobId, TurnId},
 };
 
 /// How many events go into one statement.
@@ -135,6 +135,20 @@ pub(crate) async fn read_turn(
 ) -> Result<Vec<StoredEvent>, StoreError> {
     let sql = "SELECT * FROM events WHERE turn = $1 AND number > $2 ORDER BY number LIMIT $3";
     let rows = conn.fetch_all(sql, values![turn, after, i64::from(limit)]).await?;
+    rows.iter().map(StoredEvent::from_row).collect()
+}
+
+/// Reads the events of a job's turns after a number, in order.
+pub(crate) async fn read_job(
+    conn: &mut Conn,
+    job: JobId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let sql = "SELECT * FROM events WHERE turn IN (SELECT id FROM turns WHERE job = $1)
+                   AND number > $2
+               ORDER BY number LIMIT $3";
+    let rows = conn.fetch_all(sql, values![job, after, i64::from(limit)]).await?;
     rows.iter().map(StoredEvent::from_row).collect()
 }
 

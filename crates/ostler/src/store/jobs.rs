@@ -63,6 +63,11 @@ pub(crate) const STATES: [(JobState, &str); 6] = [
 ];
 
 impl JobState {
+    /// Whether nothing more becomes of it by itself.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Dead | Self::Cancelled)
+    }
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
