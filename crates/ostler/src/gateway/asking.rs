@@ -16,6 +16,8 @@ use crate::{
     },
 };
 
+/// How many messages are looked at together.
+pub(crate) const AT_ONCE: u32 = 20;
 /// How long a request without a time of its own is open.
 const OPEN: std::time::Duration = std::time::Duration::from_secs(300);
 
@@ -97,7 +99,7 @@ pub(crate) async fn store(store: &Store, asked: Asked<'_>) -> Option<PermissionI
         Box::pin(permissions::ask(conn, *id, request))
     });
     match stored.await {
-        Ok(()) => Some(id),
+        Ok(id) => Some(id),
         Err(error) => {
             tracing::warn!(%error, "a request for permission could not be stored");
             None
@@ -130,10 +132,10 @@ async fn decide(
         return Err(AnswerError::NotYours);
     }
     let decision = answer.decision.code();
-    let text = answer.text.as_deref();
-    match permissions::resolve(conn, id, decision, text, by.name(), now).await? {
+    let said = permissions::Decision { decision: decision.to_owned(), text: answer.text.clone() };
+    match permissions::resolve(conn, id, &said, by.name(), now).await? {
         Resolved::Now => {}
-        Resolved::Before(resolution) => return Err(AnswerError::Before(resolution.decision)),
+        Resolved::Before(earlier) => return Err(AnswerError::Before(earlier.decision.decision)),
         Resolved::Late => return Err(AnswerError::Late),
         Resolved::Unknown => return Err(AnswerError::Unknown),
     }
@@ -159,8 +161,8 @@ pub(crate) async fn answers(
         let resolution = resolution.filter(|_| open.get(&request.request) == Some(&id))?;
         // What was decided by nobody, the turn knows by itself.
         resolution.by.as_ref()?;
-        let decision = Decision::parse(&resolution.decision)?;
-        Some((request.request, Answer { decision, text: resolution.text }))
+        let permissions::Decision { decision, text } = resolution.decision;
+        Some((request.request, Answer { decision: Decision::parse(&decision)?, text }))
     });
     given.collect()
 }
@@ -175,7 +177,9 @@ pub(crate) async fn settle(store: &Store, id: PermissionId, decision: Decision, 
                 DecidedBy::User => "the user",
                 _ => "nobody",
             };
-            permissions::resolve(conn, *id, decision.code(), None, by, *now).await.map(drop)
+            let decision = decision.code().to_owned();
+            let decision = permissions::Decision { decision, text: None };
+            permissions::resolve(conn, *id, &decision, by, *now).await.map(drop)
         })
     });
     if let Err(error) = settled.await {

@@ -430,12 +430,18 @@ impl<'a> Attempt<'a> {
     ) -> Ending {
         let with = self.beginning.joined.iter().map(|(job, _)| *job).chain(self.steered);
         let state = match end {
-            JobEnd::Cancelled { .. } => JobState::Cancelled,
-            JobEnd::Dead { .. } => JobState::Dead,
-            JobEnd::Done | JobEnd::Retry { .. } | JobEnd::Release => JobState::Done,
+            JobEnd::Done => Some(JobState::Done),
+            JobEnd::Cancelled { .. } => Some(JobState::Cancelled),
+            // They get a turn of their own.
+            JobEnd::Dead { .. } | JobEnd::Retry { .. } | JobEnd::Release => None,
         };
-        let joined =
-            Joined { jobs: with.collect(), state, reason: joined::reason(self.ticket.job) };
+        let joined = match state {
+            Some(state) => {
+                let reason = joined::reason(self.ticket.job);
+                Joined { jobs: with.collect(), state, reason }
+            }
+            None => Joined::none(),
+        };
         let agent = self.beginning.agent.name.to_string();
         Ending {
             end,

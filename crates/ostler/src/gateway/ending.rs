@@ -8,7 +8,7 @@ use tokio::time;
 
 use super::{begin::Place, inbound::LOCAL, result::Outcome};
 use crate::{
-    channel::Reply,
+    channel::{Reply, ReplyError},
     clock::Millis,
     id::TurnId,
     queue::{Finished, JobEnd, JobState, Joined, Queue, Ticket},
@@ -79,8 +79,8 @@ pub(crate) async fn write(queue: &Queue, ticket: &Ticket, ending: Ending) -> Opt
             Ok(Finished::Lost) | Err(StoreError::Closed) => return None,
             Err(error) => {
                 if !std::mem::replace(&mut is_told, true) {
-                    let job = %ticket.job;
-                    tracing::warn!(%error, job, "the end of a job cannot be stored for now; it waits");
+                    let job = &ticket.job;
+                    tracing::warn!(%error, %job, "the end of a job cannot be stored for now; it waits");
                 }
             }
         }
@@ -126,7 +126,7 @@ pub(crate) fn stored(memo: &Memo, now: Millis) -> Session {
 }
 
 /// Puts the reply on its way. People on this machine read the event log.
-async fn reply(
+pub(crate) async fn reply(
     conn: &mut Conn,
     ticket: &Ticket,
     place: &Place,
@@ -137,7 +137,17 @@ async fn reply(
     if outcome.target.channel() == LOCAL {
         return Ok(());
     }
-    let body = Reply::new(ticket.job, place.conversation, turn.map(|turn| turn.id), outcome);
+    let error = outcome.error.as_ref();
+    let body = Reply {
+        conversation: place.conversation,
+        job: ticket.job,
+        turn: turn.map(|turn| turn.id),
+        text: outcome.text.clone(),
+        error: error.map(|error| ReplyError {
+            kind: error.kind.to_owned(),
+            message: error.message.clone(),
+        }),
+    };
     let message = NewMessage {
         dedupe: reply_key(ticket),
         conversation: Some(place.conversation),

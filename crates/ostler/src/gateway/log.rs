@@ -38,6 +38,8 @@ enum Entry {
     Event(NewEvent),
     /// Tells when everything before it is stored.
     Mark(oneshot::Sender<()>),
+    /// Nothing comes after it.
+    Close,
 }
 
 /// The log does not take anything any more.
@@ -46,8 +48,7 @@ enum Entry {
 pub(crate) struct Closed;
 
 impl Log {
-    /// Starts the writer. It ends when all that was taken is stored and nobody
-    /// holds the log any more.
+    /// Starts the writer.
     pub(crate) fn start(store: Store, tasks: &TaskTracker) -> Self {
         let (entries, taken) = mpsc::channel(AHEAD);
         tasks.spawn(write(store, taken));
@@ -65,6 +66,12 @@ impl Log {
         self.entries.send(Entry::Mark(mark)).await.map_err(|_| Closed)?;
         reached.await.map_err(|_| Closed)
     }
+
+    /// Takes nothing more; the writer ends when all that was taken is stored.
+    pub(crate) async fn close(&self) {
+        // It may be closed already.
+        self.entries.send(Entry::Close).await.ok();
+    }
 }
 
 async fn write(store: Store, mut taken: mpsc::Receiver<Entry>) {
@@ -72,18 +79,24 @@ async fn write(store: Store, mut taken: mpsc::Receiver<Entry>) {
     while taken.recv_many(&mut entries, BATCH).await > 0 {
         let mut events = Vec::with_capacity(entries.len());
         let mut marks = Vec::new();
+        let mut is_closed = false;
         for entry in entries.drain(..) {
             match entry {
                 Entry::Event(event) => events.push(event),
                 Entry::Mark(mark) => marks.push(mark),
+                Entry::Close => is_closed = true,
             }
         }
-        if !keep_trying(&store, events).await {
+        let is_stored = keep_trying(&store, events).await;
+        if !is_stored {
             return;
         }
         for mark in marks {
             // Who waited for it may be gone.
             mark.send(()).ok();
+        }
+        if is_closed {
+            return;
         }
     }
 }
