@@ -5,7 +5,6 @@ use std::{collections::HashMap, sync::Arc};
 use ostler_core::{
     event::{Event, EventBody, Status, TurnReport},
     failure::{Failure, FailureKind, chain},
-    permission::{Answer, Decision},
     registry::Agent as _,
     request::{MemoKeeping, TurnRequest},
     turn::Turn,
@@ -28,11 +27,7 @@ use crate::{
     config::Busy,
     id::{JobId, PermissionId, TurnId},
     queue::{JobEnd, JobState, Joined, Queue, Ticket},
-    store::{
-        Store, Topic, Wakeups,
-        events::NewEvent,
-        jobs, sessions,
-    },
+    store::{Store, Topic, Wakeups, events::NewEvent, jobs, sessions},
 };
 
 /// What is wanted of a running job. Later ones are never less urgent.
@@ -103,9 +98,9 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
 
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        format!("{}{}.", first.to_uppercase(), letters.as_str())
-    })
+    letters
+        .next()
+        .map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
 fn without_turn(end: JobEnd, place: Option<Place>, outcome: Option<Outcome>) -> Ending {
@@ -177,7 +172,7 @@ impl<'a> Attempt<'a> {
         if self.beginning.joined.is_empty() {
             request.prompt.clone_from(&payload.text);
         }
-        request.turn = Some(ostler_core::event::TurnId::from(self.id.uuid()));
+        request.turn = Some(self.id.into());
         request.attempt = u32::try_from(self.ticket.attempt).unwrap_or(u32::MAX);
         request.memos = MemoKeeping::Caller;
         if let Some(memo) = memo.clone() {
@@ -294,9 +289,10 @@ impl<'a> Attempt<'a> {
         memo.home = request.options.home;
         let now = Millis::now();
         let args = (self.beginning.place.conversation, agent, ending::stored(&memo, now));
-        let kept = self.tools.store.write_repeatable(args, |conn, (conversation, agent, session)| {
-            Box::pin(sessions::keep(conn, *conversation, agent, session))
-        });
+        let kept =
+            self.tools.store.write_repeatable(args, |conn, (conversation, agent, session)| {
+                Box::pin(sessions::keep(conn, *conversation, agent, session))
+            });
         if let Err(error) = kept.await {
             // It is stored again with the end of the turn.
             tracing::warn!(%error, "the name of a session could not be stored yet");
@@ -315,9 +311,10 @@ impl<'a> Attempt<'a> {
     /// Hands the turn what has come since it began.
     async fn steer(&mut self, turn: &Turn) {
         let args = self.ticket.lane.clone();
-        let behind = self.tools.store.read(args, |conn, lane| {
-            Box::pin(jobs::waiting_behind(conn, lane, asking::AT_ONCE))
-        });
+        let behind = self
+            .tools
+            .store
+            .read(args, |conn, lane| Box::pin(jobs::waiting_behind(conn, lane, asking::AT_ONCE)));
         let Ok(behind) = behind.await else { return };
         for (job, payload) in joining(&self.beginning.payload, behind) {
             if self.steered.contains(&job) {
@@ -388,9 +385,7 @@ impl<'a> Attempt<'a> {
         let now = Millis::now();
         let reason = format!("{}: {}", failure.kind.code(), failure.message);
         match retry::decide(failure, &self.beginning.earlier, rules) {
-            Next::GiveUp => {
-                self.ending(JobEnd::Dead { reason }, session, Some(outcome), report)
-            }
+            Next::GiveUp => self.ending(JobEnd::Dead { reason }, session, Some(outcome), report),
             Next::Again { number, delay, session: keep } => {
                 let (place, turn) = (&self.beginning.place, Some(self.id));
                 if let Some(number) = number {

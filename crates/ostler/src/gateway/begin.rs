@@ -70,11 +70,7 @@ pub(crate) struct Beginning {
 }
 
 /// Begins a job that was just claimed, within the same write.
-pub(crate) async fn begin(
-    conn: &mut Conn,
-    job: &Job,
-    claim: &Claim,
-) -> Result<Begun, StoreError> {
+pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<Begun, StoreError> {
     let unusable = |place, why: &str| Ok(Begun::Unusable(place, why.to_owned()));
     let Ok(id) = job.lane.as_str().parse() else {
         return unusable(None, "the job belongs to no conversation");

@@ -138,8 +138,6 @@ async fn is_stored(store: &Store, events: &[NewEvent]) -> bool {
     let one = events.iter().filter(|event| event.seq > 0);
     let one = one.filter_map(|event| event.turn.map(|turn| (turn, event.seq))).next();
     let Some(one): Option<(TurnId, i64)> = one else { return false };
-    let look = store.read(one, |conn, (turn, seq)| {
-        Box::pin(events::is_stored(conn, *turn, *seq))
-    });
+    let look = store.read(one, |conn, (turn, seq)| Box::pin(events::is_stored(conn, *turn, *seq)));
     look.await.unwrap_or(false)
 }

@@ -116,11 +116,8 @@ impl Agents for Configured {
 
 /// Runs a turn as the block `inbound.reply` says.
 fn answer_as(reply: &Reply, payload: &Payload, request: &mut TurnRequest) {
-    let repeat = if reply.session.send_system_once {
-        Repeat::OncePerSession
-    } else {
-        Repeat::EachTurn
-    };
+    let repeat =
+        if reply.session.send_system_once { Repeat::OncePerSession } else { Repeat::EachTurn };
     request.options.identity = match reply.agent.identity_prefix.as_deref() {
         None => Identity::Default(repeat),
         Some("") => Identity::Off,

@@ -1,11 +1,7 @@
 //! What a turn comes to for the conversation: the result that is sent, and the
 //! session that is kept. Pure.
 
-use ostler_core::{
-    failure::FailureKind,
-    event::TurnReport,
-    memo::Memo,
-};
+use ostler_core::{event::TurnReport, failure::FailureKind, memo::Memo};
 use serde::Serialize;
 
 use crate::store::conversations::Address;
@@ -35,9 +31,7 @@ impl Outcome {
     /// Maps the report of a turn.
     pub(crate) fn of(report: &TurnReport, target: Address) -> Self {
         match &report.error {
-            Some(failure) => {
-                Self::failed(failure.kind, failure.response_text().to_owned(), target)
-            }
+            Some(failure) => Self::failed(failure.kind, failure.response_text().to_owned(), target),
             None => Self {
                 target,
                 text: Some(report.response_text.clone().unwrap_or_default()),
@@ -89,7 +83,8 @@ mod tests {
             let memo = session_id.clone().filter(|_| has_memo);
             TurnReport {
                 agent: agent::find("codex").unwrap().name.clone(),
-                memo: memo.map(|id| Memo { model: Some("m".to_owned()), ..Memo::of_id("codex", id) }),
+                memo: memo
+                    .map(|id| Memo { model: Some("m".to_owned()), ..Memo::of_id("codex", id) }),
                 session_id,
                 response_text,
                 error,

@@ -52,7 +52,8 @@ pub(crate) fn decide(failure: &Failure, earlier: &[FailureKind], rules: RetryRul
     if n_retries >= rules.max {
         return Next::GiveUp;
     }
-    let doubled = rules.first_delay.saturating_mul(1_u32.checked_shl(n_retries).unwrap_or(u32::MAX));
+    let doubled =
+        rules.first_delay.saturating_mul(1_u32.checked_shl(n_retries).unwrap_or(u32::MAX));
     let delay = failure.retry_after.map_or(doubled, |after| after.max(doubled));
     if delay > LONGEST.max(doubled) {
         return Next::GiveUp;

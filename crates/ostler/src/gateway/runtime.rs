@@ -21,7 +21,7 @@ use super::{
 use crate::{
     clock::Millis,
     id::{JobId, TurnId},
-    queue::{JobEnd, Ticket, WorkerId},
+    queue::{JobEnd, Renewed, Ticket, WorkerId},
     store::{StoreError, Topic},
 };
 
@@ -176,9 +176,10 @@ impl Shared {
         let now = Millis::now();
         let turn = TurnId::new();
         let claim = Claim { policy: Arc::clone(&policy), turn, now };
-        let claimed = self.tools.queue.claim_with(&self.owner, now, LEASE, claim, |conn, job, claim| {
-            Box::pin(begin(conn, job, claim))
-        });
+        let claimed =
+            self.tools.queue.claim_with(&self.owner, now, LEASE, claim, |conn, job, claim| {
+                Box::pin(begin(conn, job, claim))
+            });
         let Some((job, ticket, begun)) = claimed.await? else { return Ok(false) };
         let (wish, wanted) = watch::channel(Wish::Nothing);
         self.running().insert(job.id, Running { attempt: ticket.attempt, wish });
@@ -224,27 +225,7 @@ impl Shared {
                 return before;
             }
         };
-        let running = self.running();
-        for (job, attempt) in known {
-            let held = renewed.iter().find(|held| held.job == job && held.attempt == attempt);
-            let Some(running) = running.get(&job) else { continue };
-            match held {
-                None => want(&running.wish, Wish::Lost),
-                Some(held) if held.is_cancel_requested => want(&running.wish, Wish::Cancel),
-                Some(_) => {}
-            }
-        }
-        let strangers: Vec<_> = renewed
-            .into_iter()
-            .filter(|held| !running.contains_key(&held.job))
-            .map(|held| Ticket {
-                job: held.job,
-                lane: held.lane,
-                attempt: held.attempt,
-                owner: self.owner.clone(),
-            })
-            .collect();
-        drop(running);
+        let strangers = self.compare(&known, renewed);
         for ticket in strangers.iter().filter(|ticket| before.contains(ticket)) {
             tracing::warn!(job = %ticket.job, "a job was claimed unheard, and is given back");
             if let Err(error) =
@@ -254,6 +235,29 @@ impl Shared {
             }
         }
         strangers
+    }
+
+    /// Tells jobs that are lost or whose end is wanted, and returns those that
+    /// are not known here.
+    fn compare(&self, known: &[(JobId, i64)], renewed: Vec<Renewed>) -> Vec<Ticket> {
+        let running = self.running();
+        for (job, attempt) in known {
+            let held = renewed.iter().find(|held| held.job == *job && held.attempt == *attempt);
+            let Some(running) = running.get(job) else { continue };
+            match held {
+                None => want(&running.wish, Wish::Lost),
+                Some(held) if held.is_cancel_requested => want(&running.wish, Wish::Cancel),
+                Some(_) => {}
+            }
+        }
+        let strangers = renewed.into_iter().filter(|held| !running.contains_key(&held.job));
+        let ticket = |held: Renewed| Ticket {
+            job: held.job,
+            lane: held.lane,
+            attempt: held.attempt,
+            owner: self.owner.clone(),
+        };
+        strangers.map(ticket).collect()
     }
 
     /// Tells jobs whose end is wanted.

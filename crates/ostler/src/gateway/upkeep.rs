@@ -73,7 +73,10 @@ async fn look_after(tools: &Tools) -> Result<(), StoreError> {
             "took over jobs of a gateway that was not heard of any more"
         );
     }
-    tools.store.write_repeatable(now, |conn, now| Box::pin(permissions::expire(conn, *now))).await?;
+    tools
+        .store
+        .write_repeatable(now, |conn, now| Box::pin(permissions::expire(conn, *now)))
+        .await?;
     answer_for_the_dead(tools, now).await
 }
 
