@@ -22,6 +22,10 @@ pub(crate) mod policy;
 mod result;
 mod retry;
 mod runtime;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 
 use std::{sync::Arc, time::Duration};
