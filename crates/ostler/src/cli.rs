@@ -13,6 +13,7 @@ mod rehearsal;
 mod render;
 mod requests;
 mod run;
+mod serve;
 mod signals;
 mod sim;
 mod store;
@@ -51,6 +52,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Hold a conversation: one agent, kept running between prompts
     Chat(Box<chat::ChatArgs>),
+    /// Run the gateway: take messages, answer them, lose none
+    Serve(serve::ServeArgs),
     /// List the agents: installed or not, version, abilities
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
@@ -129,6 +132,9 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
     if let Command::Store(args) = cli.command {
         return Ok(store::run(args, &location(cli.config).await?, ui).await);
     }
+    if let Command::Serve(args) = cli.command {
+        return serve::run(args, Loader::from_process(cli.config, Trust::Everything)).await;
+    }
     let settings = settings(&cli).await?;
     Ok(match cli.command {
         Command::Run(args) => run::run(*args, settings, ui).await,
@@ -137,9 +143,11 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         Command::Doctor(args) => doctor::run(args, settings, ui).await,
         Command::Demo(args) => demo::run(args, settings, ui).await,
         Command::Sim(args) => sim::run(args, ui).await,
-        Command::Config(_) | Command::Queue(_) | Command::Store(_) | Command::Scripted { .. } => {
-            Exit::Usage
-        }
+        Command::Config(_)
+        | Command::Queue(_)
+        | Command::Serve(_)
+        | Command::Store(_)
+        | Command::Scripted { .. } => Exit::Usage,
     })
 }
 

@@ -12,6 +12,7 @@
 pub(crate) mod asking;
 mod attempt;
 mod begin;
+pub(crate) mod delivery;
 mod ending;
 pub(crate) mod follow;
 mod gate;

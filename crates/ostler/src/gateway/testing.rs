@@ -112,13 +112,15 @@ impl Agents for Scripted {
         agent::find(name).map(AgentRef::from).ok_or_else(|| format!("no agent {name:?}"))
     }
 
+    fn agent(&self, spec: &AgentRef) -> CliAgent {
+        CliAgent::new(spec.clone(), self.host.clone()).with_program(self.folder.join("agent"))
+    }
+
     fn prepare(&self, spec: &AgentRef, _: &Payload) -> (CliAgent, TurnRequest) {
-        let agent =
-            CliAgent::new(spec.clone(), self.host.clone()).with_program(self.folder.join("agent"));
         let mut request = TurnRequest::new(String::new(), &self.folder);
         request.timeout = self.timeout;
         request.options.permissions = Permissions::Bypass;
-        (agent, request)
+        (self.agent(spec), request)
     }
 }
 
