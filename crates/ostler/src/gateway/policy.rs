@@ -79,6 +79,20 @@ impl Policy {
         }
     }
 
+    /// Takes the defaults, for agents that nobody configured.
+    pub(crate) fn of_troupe(agents: Box<dyn Agents>) -> Self {
+        let Config { gateway, sessions, busy, .. } = Config::default();
+        let limits = Limits::default();
+        Self {
+            rules: Rules { sessions, busy, limits },
+            retry: RetryRules { max: 0, first_delay: Duration::ZERO },
+            max_concurrent_turns: gateway.max_concurrent_turns,
+            event_retention: None,
+            fixed_reply: None,
+            agents,
+        }
+    }
+
     /// Returns the agent that answers unless another is named.
     pub(crate) fn active_agent(&self) -> Result<CliAgent, String> {
         let spec = self.agents.resolve(None)?;
