@@ -56,7 +56,6 @@ pub(crate) struct Daemon {
     delivery: Delivery,
     store: Store,
     host: Host,
-    grace: Duration,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -115,21 +114,22 @@ impl Daemon {
     ) -> Result<Self, StartError> {
         let config = loaded.config;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let grace = config.gateway.shutdown_grace;
         let policy = Policy::new(&config, settings, host.clone(), here.clone());
         check_agent(&policy, &tasks).await?;
         let policy = watch::Sender::new(Arc::new(policy));
         let failed = |source| StartError::Store { place: store.location().to_string(), source };
-        let gateway = Gateway::start(store.clone(), policy.subscribe()).await.map_err(failed)?;
+        let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease)
+            .await
+            .map_err(failed)?;
         let delivery = Delivery::start(store.clone(), Channels::new(), gateway.name(), Pace::USUAL);
         tasks.spawn(reload::follow(watch, policy, host.clone(), here, stop.clone()));
-        Ok(Self { gateway, delivery, store: store.clone(), host: host.clone(), grace, tasks, stop })
+        Ok(Self { gateway, delivery, store: store.clone(), host: host.clone(), tasks, stop })
     }
 
     /// Stops everything, in order. Returns when nothing is left to be lost.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        self.gateway.stop(self.grace).await;
+        self.gateway.stop(self.gateway.shutdown_grace()).await;
         self.delivery.stop(DELIVERY).await;
         if !self.host.shutdown(PROCESSES).await {
             tracing::warn!("some agents' processes did not end in time; they are killed");

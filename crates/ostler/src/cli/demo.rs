@@ -48,6 +48,8 @@ use crate::{
 
 /// What is asked first of the scripted agent, which only pretends to use a tool.
 const READ_SCRIPTED: &str = "Use a tool, please. sim:tool";
+/// There is no other gateway that could want its jobs.
+const LEASE: Duration = Duration::from_secs(60);
 /// How long a turn may take to end when the tour breaks off.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -112,7 +114,7 @@ async fn on_gateway(
     ui: &mut Ui,
 ) -> io::Result<Exit> {
     let policy = watch::Sender::new(Arc::new(Policy::of_troupe(Box::new(troupe.clone()))));
-    let gateway = Gateway::start(store.clone(), policy.subscribe());
+    let gateway = Gateway::start(store.clone(), policy.subscribe(), LEASE);
     let gateway = gateway.await.map_err(|error| io::Error::other(chain(&error)))?;
     ui.line(&format!("A simulated model listens on {}. No key is used.", stage.sim.base_url()))?;
     ui.line("The gateway runs on a store that is thrown away.")?;

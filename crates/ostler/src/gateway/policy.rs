@@ -26,6 +26,8 @@ pub(crate) struct Policy {
     pub(crate) rules: Rules,
     pub(crate) retry: RetryRules,
     pub(crate) max_concurrent_turns: usize,
+    /// How long turns may take to end when the gateway stops.
+    pub(crate) shutdown_grace: Duration,
     /// For how long events are kept; `None` for ever.
     pub(crate) event_retention: Option<Duration>,
     /// What is answered instead of asking an agent.
@@ -73,6 +75,7 @@ impl Policy {
             },
             retry: RetryRules { max: config.retry.max, first_delay: config.retry.first_delay },
             max_concurrent_turns: config.gateway.max_concurrent_turns,
+            shutdown_grace: config.gateway.shutdown_grace,
             event_retention: config.gateway.event_retention,
             fixed_reply: fixed_reply.and_then(|reply| reply.text.clone()),
             agents: Box::new(Configured { settings, host, here, reply }),
@@ -87,6 +90,7 @@ impl Policy {
             rules: Rules { sessions, busy, limits },
             retry: RetryRules { max: 0, first_delay: Duration::ZERO },
             max_concurrent_turns: gateway.max_concurrent_turns,
+            shutdown_grace: gateway.shutdown_grace,
             event_retention: None,
             fixed_reply: None,
             agents,
