@@ -1,12 +1,11 @@
 //! The `ostler` program: reads the command line and the environment, and does
 //! what one of the commands says.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the gateway sends replies"))]
 mod channel;
 mod cli;
 mod clock;
 mod config;
-#[cfg_attr(not(test), expect(dead_code, reason = "`serve` starts it"))]
+mod daemon;
 mod gateway;
 #[cfg_attr(not(test), expect(dead_code, reason = "used by the gateway's runtime"))]
 mod id;

@@ -54,6 +54,9 @@ pub(crate) trait Agents: Send + Sync {
     /// Returns the agent of a name, or the one that answers if none is named.
     fn resolve(&self, name: Option<&str>) -> Result<AgentRef, String>;
 
+    /// Says which agents there are, and whether each could run.
+    fn availability(&self) -> Vec<(String, bool)>;
+
     /// Makes an agent.
     fn agent(&self, spec: &AgentRef) -> CliAgent;
 
@@ -123,6 +126,16 @@ impl Agents for Configured {
     fn resolve(&self, name: Option<&str>) -> Result<AgentRef, String> {
         let wishes = Wishes { agent: name.map(str::to_owned), ..Wishes::default() };
         wishes.agent(&self.settings).cloned().map_err(|error| error.to_string())
+    }
+
+    fn availability(&self) -> Vec<(String, bool)> {
+        let all = self.settings.roster.iter();
+        all.map(|spec| {
+            let agent = self.agent(spec);
+            let is_there = agent.server().is_some() || agent.find().is_ok();
+            (spec.name.to_string(), is_there)
+        })
+        .collect()
     }
 
     fn agent(&self, spec: &AgentRef) -> CliAgent {

@@ -27,6 +27,9 @@ use crate::{
 
 /// Why a job failed that was claimed and then not heard of.
 const UNHEARD: &str = "its attempt ended without a word";
+/// For how long nothing may be heard of the task that keeps the leases. A store
+/// that does not answer takes up to half of it.
+const SILENCE: Duration = Duration::from_secs(60);
 /// The wait after the store could not be asked.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -43,6 +46,8 @@ struct Shared {
     /// For how long a job is this gateway's without a further word.
     lease: Duration,
     running: Mutex<HashMap<JobId, Running>>,
+    /// When leases were last seen to, well or not.
+    beat: watch::Sender<Instant>,
     /// Rung when a job has ended.
     freed: Notify,
     /// Rung when somebody else may have changed the store.
@@ -75,6 +80,7 @@ impl Runtime {
             owner,
             lease,
             running: Mutex::default(),
+            beat: watch::Sender::new(Instant::now()),
             freed: Notify::new(),
             look: watch::Sender::new(()),
             closing: CancellationToken::new(),
@@ -89,6 +95,11 @@ impl Runtime {
     /// Returns how many jobs run.
     pub(crate) fn n_running(&self) -> usize {
         self.shared.running().len()
+    }
+
+    /// Whether leases are still seen to.
+    pub(crate) fn is_well(&self) -> bool {
+        self.shared.beat.borrow().elapsed() < self.shared.lease + SILENCE
     }
 
     /// Looks at everything now, for somebody else may have changed it.
@@ -206,10 +217,13 @@ impl Shared {
         loop {
             tokio::select! {
                 () = self.done.cancelled() => return,
-                _ = renewal.tick() => match self.renew(&strangers).await {
-                    Ok(now) => strangers = now,
-                    Err(error) => tracing::warn!(%error, "leases cannot be renewed for now"),
-                },
+                _ = renewal.tick() => {
+                    match self.renew(&strangers).await {
+                        Ok(now) => strangers = now,
+                        Err(error) => tracing::warn!(%error, "leases cannot be renewed for now"),
+                    }
+                    self.beat.send_replace(Instant::now());
+                }
                 _ = wakeups.next() => self.see_wishes().await,
                 _ = look.changed() => self.see_wishes().await,
             }

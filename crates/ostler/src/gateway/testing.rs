@@ -114,6 +114,10 @@ impl Agents for Scripted {
         agent::find(name).map(AgentRef::from).ok_or_else(|| format!("no agent {name:?}"))
     }
 
+    fn availability(&self) -> Vec<(String, bool)> {
+        vec![("pi".to_owned(), true)]
+    }
+
     fn agent(&self, spec: &AgentRef) -> CliAgent {
         CliAgent::new(spec.clone(), self.host.clone()).with_program(self.folder.join("agent"))
     }

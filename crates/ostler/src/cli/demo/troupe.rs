@@ -93,6 +93,10 @@ impl Agents for Troupe {
         Ok(AgentRef::from(spec))
     }
 
+    fn availability(&self) -> Vec<(String, bool)> {
+        agent::AGENTS.iter().map(|spec| (spec.name.to_string(), true)).collect()
+    }
+
     fn agent(&self, spec: &AgentRef) -> CliAgent {
         let agent = CliAgent::new(spec.clone(), self.setting.host.clone());
         let is_real = agent::find(&spec.name).is_some_and(|spec| self.cast(spec) == Cast::Real);
