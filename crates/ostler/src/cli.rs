@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod agents;
+mod asker;
 mod asking;
 mod chat;
 mod config;
@@ -13,6 +14,7 @@ mod rehearsal;
 mod render;
 mod requests;
 mod run;
+mod shown;
 mod signals;
 mod sim;
 mod store;
