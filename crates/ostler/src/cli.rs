@@ -25,6 +25,8 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use self::run::refusal;
+
 use crate::{
     config::{Loader, Problems, Settings, Trust},
     store::Location,

@@ -43,9 +43,10 @@ use crate::store::{Location, LocationError};
 
 pub(crate) use self::{
     file::Found,
+    inbound::{Mode as ReplyMode, Reply},
     load::{Loaded, Loader, Trust},
     problem::{Problem, Problems, Source},
-    section::{Busy, Scope, Sessions, word},
+    section::{Busy, Config, Scope, Sessions, word},
 };
 
 /// What commands that run turns take from the configuration.

@@ -1,6 +1,7 @@
 //! The `ostler` program: reads the command line and the environment, and does
 //! what one of the commands says.
 
+mod channel;
 mod cli;
 mod clock;
 mod config;
@@ -8,6 +9,8 @@ mod config;
 mod gateway;
 #[cfg_attr(not(test), expect(dead_code, reason = "used by the gateway's runtime"))]
 mod id;
+#[expect(dead_code, reason = "the gateway starts it")]
+mod logging;
 #[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
 mod queue;
 #[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]

@@ -12,6 +12,7 @@ use super::{
     inbound::Inbound,
     secret::SecretSource,
 };
+use crate::logging;
 
 /// How many model calls a turn may make.
 pub(crate) const DEFAULT_MAX_TURNS: u32 = 25;
@@ -41,6 +42,8 @@ pub(crate) struct Gateway {
     pub(crate) data_dir: Option<PathBuf>,
     /// Unset: a file in the data folder.
     pub(crate) database_url: Option<SecretSource>,
+    pub(crate) log_level: logging::Level,
+    pub(crate) log_format: logging::Form,
     pub(crate) max_concurrent_turns: usize,
     pub(crate) max_queue_depth: usize,
     #[serde(with = "duration")]
@@ -56,6 +59,8 @@ impl Default for Gateway {
             listen: SocketAddr::from(([127, 0, 0, 1], 8474)),
             data_dir: None,
             database_url: None,
+            log_level: logging::Level::Info,
+            log_format: logging::Form::Text,
             max_concurrent_turns: 5,
             max_queue_depth: 100,
             shutdown_grace: Duration::from_secs(30),

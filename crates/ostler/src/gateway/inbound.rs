@@ -16,8 +16,6 @@ use crate::{
 /// The channel of people on this machine. They read the event log; nothing is
 /// sent to them.
 pub(crate) const LOCAL: &str = "local";
-/// The channel whose addresses are URLs, to which replies are posted.
-pub(crate) const WEBHOOK: &str = "webhook";
 
 /// The sort of job that asks an agent something.
 pub(crate) const PROMPT: &str = "prompt";

@@ -96,7 +96,7 @@ pub(crate) async fn cancel(
         return Ok(CancelOutcome::Cancelled);
     }
     if jobs::request_cancel(conn, id, reason).await? {
-        conn.wake(Topic::Cancels);
+        conn.wake(Topic::Wishes);
         return Ok(CancelOutcome::Requested);
     }
     Ok(match jobs::find(conn, id).await? {
@@ -117,7 +117,7 @@ pub(crate) async fn cancel_lane(
     let running = jobs::running_in(conn, lane).await?;
     if let Some(id) = running {
         jobs::request_cancel(conn, id, reason).await?;
-        conn.wake(Topic::Cancels);
+        conn.wake(Topic::Wishes);
     }
     Ok(LaneCancel { n_cancelled, running })
 }

@@ -112,15 +112,16 @@ pub(crate) async fn find(
     row.map(|row| Conversation::from_row(&row)).transpose()
 }
 
-/// Lists conversations by id, beginning after one of them.
+/// Lists conversations, newest first, beginning after one of them.
 pub(crate) async fn list(
     conn: &mut Conn,
     after: Option<ConversationId>,
     limit: u32,
 ) -> Result<Vec<Conversation>, StoreError> {
-    let after = after.map(|id| id.to_string()).unwrap_or_default();
-    let sql = "SELECT * FROM conversations WHERE id > $1 ORDER BY id LIMIT $2";
-    let rows = conn.fetch_all(sql, values![&after, i64::from(limit)]).await?;
+    // No id is above this: the digits are all lower.
+    let before = after.map_or_else(|| "cnv_g".to_owned(), |id| id.to_string());
+    let sql = "SELECT * FROM conversations WHERE id < $1 ORDER BY id DESC LIMIT $2";
+    let rows = conn.fetch_all(sql, values![&before, i64::from(limit)]).await?;
     rows.iter().map(Conversation::from_row).collect()
 }
 

@@ -152,6 +152,13 @@ pub(crate) async fn read_job(
     rows.iter().map(StoredEvent::from_row).collect()
 }
 
+/// Returns whether an event of a turn is in the log: what to ask after a write
+/// that may have happened.
+pub(crate) async fn is_stored(conn: &mut Conn, turn: TurnId, seq: i64) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 AS found FROM events WHERE turn = $1 AND seq = $2 LIMIT 1";
+    Ok(conn.fetch_optional(sql, values![turn, seq]).await?.is_some())
+}
+
 /// Returns what there is to read. A reader whose number is below `removed` has
 /// missed something, and can say so.
 pub(crate) async fn extent(conn: &mut Conn) -> Result<Extent, StoreError> {
