@@ -24,7 +24,6 @@ mod tree;
 pub(crate) mod variable;
 pub(crate) mod view;
 mod walk;
-#[cfg_attr(not(test), expect(dead_code, reason = "the gateway watches its file"))]
 mod watch;
 
 use std::{fmt, path::PathBuf, time::Duration};
@@ -44,9 +43,10 @@ use crate::store::{Location, LocationError};
 pub(crate) use self::{
     file::Found,
     inbound::{Mode as ReplyMode, Reply},
-    load::{Loaded, Loader, Trust},
+    load::{Flag, Loaded, Loader, Trust},
     problem::{Problem, Problems, Source},
     section::{Busy, Config, Scope, Sessions, word},
+    watch::{Reload, Watch},
 };
 
 /// What commands that run turns take from the configuration.

@@ -12,6 +12,7 @@
 pub(crate) mod asking;
 mod attempt;
 mod begin;
+pub(crate) mod delivery;
 mod ending;
 pub(crate) mod follow;
 mod gate;
@@ -22,6 +23,10 @@ pub(crate) mod policy;
 mod result;
 mod retry;
 mod runtime;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 
 use std::{sync::Arc, time::Duration};

@@ -5,11 +5,10 @@ mod channel;
 mod cli;
 mod clock;
 mod config;
-#[cfg_attr(not(test), expect(dead_code, reason = "`serve` starts it"))]
+mod daemon;
 mod gateway;
 #[cfg_attr(not(test), expect(dead_code, reason = "used by the gateway's runtime"))]
 mod id;
-#[expect(dead_code, reason = "the gateway starts it")]
 mod logging;
 #[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
 mod queue;

@@ -52,6 +52,9 @@ pub(crate) trait Agents: Send + Sync {
     /// Returns the agent of a name, or the one that answers if none is named.
     fn resolve(&self, name: Option<&str>) -> Result<AgentRef, String>;
 
+    /// Makes an agent.
+    fn agent(&self, spec: &AgentRef) -> CliAgent;
+
     /// Makes an agent, and a request that lacks nothing but prompt and session.
     fn prepare(&self, spec: &AgentRef, payload: &Payload) -> (CliAgent, TurnRequest);
 }
@@ -76,6 +79,12 @@ impl Policy {
         }
     }
 
+    /// Returns the agent that answers unless another is named.
+    pub(crate) fn active_agent(&self) -> Result<CliAgent, String> {
+        let spec = self.agents.resolve(None)?;
+        Ok(self.agents.agent(&spec))
+    }
+
     /// Returns how often a turn with these wishes is tried again.
     pub(crate) fn retry_rules(&self, wishes: &Wishes) -> RetryRules {
         RetryRules { max: wishes.retries.unwrap_or(self.retry.max), ..self.retry }
@@ -98,6 +107,10 @@ impl Agents for Configured {
         wishes.agent(&self.settings).cloned().map_err(|error| error.to_string())
     }
 
+    fn agent(&self, spec: &AgentRef) -> CliAgent {
+        self.settings.cli_agent(spec, &self.host)
+    }
+
     fn prepare(&self, spec: &AgentRef, payload: &Payload) -> (CliAgent, TurnRequest) {
         let wishes = &payload.wishes;
         let reply = self.reply.as_ref().filter(|_| payload.channel != LOCAL);
@@ -110,7 +123,7 @@ impl Agents for Configured {
         if let Some(reply) = reply {
             answer_as(reply, payload, &mut request);
         }
-        (self.settings.cli_agent(spec, &self.host), request)
+        (self.agent(spec), request)
     }
 }
 

@@ -232,6 +232,26 @@ pub(crate) async fn reclaim(conn: &mut Conn, now: Millis) -> Result<u64, StoreEr
     Ok(n_back)
 }
 
+/// Prolongs the time of a sender that is still at it; returns whether it is.
+pub(crate) async fn renew(
+    conn: &mut Conn,
+    id: OutboxId,
+    attempt: i64,
+    lease_until: Millis,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE outbox SET lease_until = $3
+               WHERE id = $1 AND attempt = $2 AND state = 'sending'";
+    Ok(conn.execute(sql, values![id, attempt, lease_until]).await? > 0)
+}
+
+/// Notes that an attempt may have sent a message though it failed. Said before
+/// that, in the same write.
+pub(crate) async fn doubt(conn: &mut Conn, id: OutboxId, attempt: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE outbox SET is_unsure = 1
+               WHERE id = $1 AND attempt = $2 AND state = 'sending'";
+    conn.execute(sql, values![id, attempt]).await.map(drop)
+}
+
 /// Lists messages that were given up, by id, beginning after one of them.
 pub(crate) async fn list_failed(
     conn: &mut Conn,

@@ -13,7 +13,7 @@ use super::{
 
 const SHORT: Limits = Limits {
     connect: Duration::from_secs(5),
-    whole: Duration::from_millis(200),
+    whole: Duration::from_secs(1),
     body: Duration::from_millis(50),
 };
 
@@ -76,7 +76,7 @@ async fn a_receiver_that_hangs_is_left_and_may_have_the_reply() {
     let sent = post(SHORT, async |request| request.hold().await);
     let error = sent.await.unwrap_err();
     assert_eq!((error.next, error.is_unsure), (Next::Retry { after: None }, true));
-    assert_eq!(error.reason, "no answer within 200ms");
+    assert_eq!(error.reason, "no answer within 1s");
 }
 
 #[tokio::test]
@@ -119,6 +119,14 @@ async fn a_receiver_that_is_not_there_certainly_has_nothing() {
     let error = Channels::new().send(&sending).await.unwrap_err();
     assert_eq!((error.next, error.is_unsure), (Next::Retry { after: None }, false));
     assert!(error.reason.contains("refused") && !error.reason.contains("secret"), "{error}");
+}
+
+#[tokio::test]
+async fn a_receiver_that_does_not_speak_tls_certainly_has_nothing() {
+    let receiver = Receiver::start().await;
+    let url = receiver.url.replace("http://", "https://");
+    let error = Channels::new().send(&sending(WEBHOOK, &url)).await.unwrap_err();
+    assert_eq!((error.next, error.is_unsure), (Next::Retry { after: None }, false), "{error}");
 }
 
 #[tokio::test]
