@@ -1,12 +1,18 @@
 //! The gateway's socket: how programs of the same user on this machine talk to
 //! it, in JSON objects, one a line. docs/gateway-socket.md has the protocol.
 //!
-//! `message` is what can be said, `lines` reads it, `client` and `server` are
-//! the two ends. What is asked is done by the gateway, not here.
+//! `message` is what can be said, `lines` reads it. `client` is one end; the
+//! other is `listen` (the socket), `server` (who may connect) and `caller` (one
+//! connection). What is asked is done by the gateway, not here.
 
+mod caller;
 pub(crate) mod client;
 mod lines;
+pub(crate) mod listen;
 pub(crate) mod message;
+pub(crate) mod server;
+#[cfg(test)]
+mod tests;
 
 use std::{
     io,
@@ -28,8 +34,6 @@ pub(crate) fn path(data_dir: &Path) -> PathBuf {
 
 /// Returns the user who is at the other end, if that is somebody else.
 fn stranger(stream: &UnixStream) -> io::Result<Option<u32>> {
-    // Both ends of a pair are this process.
-    let (own, _) = UnixStream::pair()?;
-    let (own, theirs) = (own.peer_cred()?.uid(), stream.peer_cred()?.uid());
-    Ok(Some(theirs).filter(|_| theirs != own))
+    let theirs = stream.peer_cred()?.uid();
+    Ok(Some(theirs).filter(|uid| *uid != rustix::process::geteuid().as_raw()))
 }
