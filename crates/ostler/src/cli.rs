@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod agents;
+mod asker;
 mod asking;
 mod chat;
 mod config;
@@ -14,6 +15,7 @@ mod render;
 mod requests;
 mod run;
 mod serve;
+mod shown;
 mod signals;
 mod sim;
 mod store;

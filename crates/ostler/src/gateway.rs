@@ -24,7 +24,7 @@ mod result;
 mod retry;
 mod runtime;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod upkeep;

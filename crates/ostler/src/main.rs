@@ -12,6 +12,7 @@ mod id;
 mod logging;
 #[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
 mod queue;
+mod socket;
 #[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
 mod store;
 mod ui;

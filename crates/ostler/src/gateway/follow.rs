@@ -132,23 +132,31 @@ impl Follower {
     /// Returns the next events, or the end after the last of them. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Followed, StoreError> {
         loop {
-            // Looked at before the events: those of an ended job are all there.
-            let id = self.job;
-            let store = &self.reader.store;
-            let job = store.read(id, |conn, id| Box::pin(jobs::find(conn, *id))).await?;
-            let Some(job) = job else { return Ok(Followed::Unknown) };
-            let page = self.reader.page().await?;
-            if !page.is_empty() {
-                return Ok(Followed::Events(page));
-            }
-            if job.state.is_over() {
-                return Ok(Followed::Ended(self.ending(job).await?));
+            if let Some(followed) = self.now().await? {
+                return Ok(followed);
             }
             tokio::select! {
                 () = self.reader.wait() => {}
                 _ = self.jobs.next() => {}
             }
         }
+    }
+
+    /// Returns the same if it is there, and does not wait for it. Cancel-safe.
+    pub(crate) async fn now(&mut self) -> Result<Option<Followed>, StoreError> {
+        // Looked at before the events: those of an ended job are all there.
+        let id = self.job;
+        let store = &self.reader.store;
+        let job = store.read(id, |conn, id| Box::pin(jobs::find(conn, *id))).await?;
+        let Some(job) = job else { return Ok(Some(Followed::Unknown)) };
+        let page = self.reader.page().await?;
+        if !page.is_empty() {
+            return Ok(Some(Followed::Events(page)));
+        }
+        if job.state.is_over() {
+            return Ok(Some(Followed::Ended(self.ending(job).await?)));
+        }
+        Ok(None)
     }
 
     async fn ending(&self, job: Job) -> Result<Ending, StoreError> {

@@ -19,6 +19,18 @@ pub(crate) enum CancelOutcome {
     Unknown,
 }
 
+impl CancelOutcome {
+    /// Returns the word for it. Part of the contract.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Cancelled | Self::Ended(JobState::Cancelled) => "cancelled",
+            Self::Requested => "cancel_requested",
+            Self::Ended(_) => "already_over",
+            Self::Unknown => "unknown_job",
+        }
+    }
+}
+
 /// What became of the wish to cancel all of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneCancel {

@@ -21,6 +21,16 @@ pub(crate) enum TurnState {
     Abandoned,
 }
 
+impl TurnState {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Ended => "ended",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
 /// A text that is no state.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no such state")]
@@ -143,6 +153,17 @@ pub(crate) async fn list(
     let after = after.map(|id| id.to_string()).unwrap_or_default();
     let sql = "SELECT * FROM turns WHERE conversation = $1 AND id > $2 ORDER BY id LIMIT $3";
     let rows = conn.fetch_all(sql, values![conversation, &after, i64::from(limit)]).await?;
+    rows.iter().map(StoredTurn::from_row).collect()
+}
+
+/// Lists the newest turns of a conversation, newest first.
+pub(crate) async fn newest(
+    conn: &mut Conn,
+    conversation: ConversationId,
+    limit: u32,
+) -> Result<Vec<StoredTurn>, StoreError> {
+    let sql = "SELECT * FROM turns WHERE conversation = $1 ORDER BY id DESC LIMIT $2";
+    let rows = conn.fetch_all(sql, values![conversation, i64::from(limit)]).await?;
     rows.iter().map(StoredTurn::from_row).collect()
 }
 
