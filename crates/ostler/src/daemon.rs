@@ -31,12 +31,16 @@ use crate::{
         policy::Policy,
     },
     logging,
+    socket::{
+        listen::{BindError, Listening},
+        server::Server,
+    },
     store::{Store, StoreError, Use},
 };
 
 /// How long replies may take to leave when the gateway stops.
 const DELIVERY: Duration = Duration::from_secs(10);
-/// How long HTTP connections may take to end.
+/// How long connections may take to end.
 const CONNECTIONS: Duration = Duration::from_secs(2);
 /// How long kept processes may take to end.
 const PROCESSES: Duration = Duration::from_secs(5);
@@ -58,6 +62,8 @@ pub(crate) enum StartError {
     Folder(std::io::Error),
     #[error(transparent)]
     Listen(#[from] http::ListenError),
+    #[error(transparent)]
+    Socket(#[from] BindError),
 }
 
 /// A gateway with everything around it.
@@ -67,6 +73,7 @@ pub(crate) struct Daemon {
     store: Store,
     host: Host,
     http: Http,
+    socket: Server,
     phase: watch::Sender<Phase>,
     notifier: Arc<Notifier>,
     tasks: TaskTracker,
@@ -128,6 +135,7 @@ impl Daemon {
         check_agent(&policy, &tasks).await?;
         let listener = http::bind(config.gateway.listen).await?;
         let address = listener.local_addr().unwrap_or(config.gateway.listen);
+        let socket = Listening::bind(host.data_dir()).await?;
         let policy = watch::Sender::new(Arc::new(policy));
         let failed = |source| StartError::Store { place: store.location().to_string(), source };
         let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease);
@@ -137,13 +145,14 @@ impl Daemon {
         let agents = policy.subscribe();
         let http =
             Http::start(listener, phase.subscribe(), move || agents.borrow().agents.availability());
+        let socket = Server::start(socket, gateway.clone());
         tasks.spawn(reload::follow(watch, policy, host.clone(), here, stop.clone()));
         tasks.spawn(watch_over(Arc::clone(&notifier), gateway.clone(), stop.clone()));
         phase.send_replace(Phase::Ready);
         notifier.ready(&format!("listening on http://{address}"));
         tracing::info!(http = %address, store = %store.location(), "ready");
         let store = store.clone();
-        Ok(Self { gateway, delivery, store, host, http, phase, notifier, tasks, stop })
+        Ok(Self { gateway, delivery, store, host, http, socket, phase, notifier, tasks, stop })
     }
 
     /// Stops everything, in order. Returns when nothing is left to be lost.
@@ -151,11 +160,13 @@ impl Daemon {
         self.phase.send_replace(Phase::Stopping);
         self.notifier.stopping("waiting for turns to end");
         self.gateway.close();
+        self.socket.close();
         self.gateway.stop(self.gateway.shutdown_grace()).await;
         self.delivery.stop(DELIVERY).await;
         if !self.host.shutdown(PROCESSES).await {
             tracing::warn!("some agents' processes did not end in time; they are killed");
         }
+        self.socket.stop(CONNECTIONS).await;
         self.http.stop(CONNECTIONS).await;
         self.stop.cancel();
         self.tasks.close();
