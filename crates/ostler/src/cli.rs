@@ -135,7 +135,8 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         return Ok(store::run(args, &location(cli.config).await?, ui).await);
     }
     if let Command::Serve(args) = cli.command {
-        return serve::run(args, Loader::from_process(cli.config, Trust::Everything)).await;
+        let loader = Loader::from_process(cli.config, Trust::Everything);
+        return Box::pin(serve::run(args, loader)).await;
     }
     let settings = settings(&cli).await?;
     Ok(match cli.command {

@@ -165,7 +165,7 @@ impl Tour<'_> {
                 }
             };
             let mut watched = Watched::new(began);
-            match watched.to_the_end(&mut follower, ui).await? {
+            match watched.watch(&mut follower, ui).await? {
                 Ok(complete) => row.add(began.elapsed(), watched.first_text, &complete),
                 Err(why) => row.failure = Some(why),
             }
@@ -224,7 +224,7 @@ impl Watched {
     }
 
     /// Shows what happens; returns the last event, or why there is no answer.
-    async fn to_the_end(
+    async fn watch(
         &mut self,
         follower: &mut Follower,
         ui: &mut Ui,

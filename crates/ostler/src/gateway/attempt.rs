@@ -244,16 +244,15 @@ impl<'a> Attempt<'a> {
             _ => {}
         }
         let stored = self.stored(&event, id);
-        match event.body {
-            EventBody::Error(_) => self.last.push(stored),
-            EventBody::Complete(report) => {
-                self.last.push(stored);
-                return Some(*report);
-            }
-            _ => {
-                // It is closed only after the last turn has ended.
-                self.tools.log.append(stored).await.ok();
-            }
+        if let EventBody::Complete(report) = event.body {
+            self.last.push(stored);
+            return Some(*report);
+        }
+        if matches!(event.body, EventBody::Error(_)) {
+            self.last.push(stored);
+        } else {
+            // It is closed only after the last turn has ended.
+            self.tools.log.append(stored).await.ok();
         }
         None
     }
