@@ -20,7 +20,7 @@ use crate::{
         http::{HttpReply, ServerAddress, ServerError},
     },
     binary::{self, BinaryError},
-    event::{Mode, TurnId},
+    event::Mode,
     failure::chain,
     handshake::{self, HandshakeError, Introduction, Start},
     host::Host,
@@ -467,7 +467,7 @@ impl Agent for CliAgent {
                 ),
             };
             self.learn_version(&ready);
-            let id = TurnId::new();
+            let id = ready.request.turn.clone().unwrap_or_default();
             let (control, says) = Control::under(self.host.shutdown_token());
             let (sender, events) = mpsc::channel(EVENTS_AHEAD);
             let outbox = Outbox::new(id.clone(), sender);

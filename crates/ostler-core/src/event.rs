@@ -28,7 +28,13 @@ impl TurnId {
     /// Makes a new id; ids made later sort later.
     #[must_use]
     pub fn new() -> Self {
-        Self(format!("trn_{}", uuid::Uuid::now_v7().simple()))
+        Self::from_uuid(uuid::Uuid::now_v7())
+    }
+
+    /// Takes an id that somebody else made.
+    #[must_use]
+    pub fn from_uuid(uuid: uuid::Uuid) -> Self {
+        Self(format!("trn_{}", uuid.simple()))
     }
 
     /// Returns the id as it is printed.

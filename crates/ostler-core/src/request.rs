@@ -17,7 +17,10 @@ pub use self::{
         SessionArgPosition, SessionArgs, Template, Thinking,
     },
 };
-use crate::{event::Mode, memo::Memo};
+use crate::{
+    event::{Mode, TurnId},
+    memo::Memo,
+};
 
 /// One prompt and everything that decides how it is run.
 #[derive(Clone, Debug)]
@@ -38,6 +41,8 @@ pub struct TurnRequest {
     pub ask_timeout: Duration,
     /// Which try at this prompt it is, from 1.
     pub attempt: u32,
+    /// What the turn is called, where the caller has to know before it begins.
+    pub turn: Option<TurnId>,
     /// Where to write every raw line, for bug reports and fixtures.
     pub transcript: Option<PathBuf>,
     /// Who keeps what is remembered of the session.
@@ -67,6 +72,7 @@ impl TurnRequest {
             idle_timeout: Self::DEFAULT_IDLE_TIMEOUT,
             ask_timeout: Self::DEFAULT_ASK_TIMEOUT,
             attempt: 1,
+            turn: None,
             transcript: None,
             memos: MemoKeeping::Caller,
             project_id: None,

@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod agents;
+mod asker;
 mod asking;
 mod chat;
 mod config;
@@ -13,6 +14,8 @@ mod rehearsal;
 mod render;
 mod requests;
 mod run;
+mod serve;
+mod shown;
 mod signals;
 mod sim;
 mod store;
@@ -22,6 +25,8 @@ mod typed;
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
+
+pub(crate) use self::run::refusal;
 
 use crate::{
     config::{Loader, Problems, Settings, Trust},
@@ -49,6 +54,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Hold a conversation: one agent, kept running between prompts
     Chat(Box<chat::ChatArgs>),
+    /// Run the gateway: take messages, answer them, lose none
+    Serve(serve::ServeArgs),
     /// List the agents: installed or not, version, abilities
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
@@ -127,6 +134,10 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
     if let Command::Store(args) = cli.command {
         return Ok(store::run(args, &location(cli.config).await?, ui).await);
     }
+    if let Command::Serve(args) = cli.command {
+        let loader = Loader::from_process(cli.config, Trust::Everything);
+        return Box::pin(serve::run(args, loader)).await;
+    }
     let settings = settings(&cli).await?;
     Ok(match cli.command {
         Command::Run(args) => run::run(*args, settings, ui).await,
@@ -135,9 +146,11 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         Command::Doctor(args) => doctor::run(args, settings, ui).await,
         Command::Demo(args) => demo::run(args, settings, ui).await,
         Command::Sim(args) => sim::run(args, ui).await,
-        Command::Config(_) | Command::Queue(_) | Command::Store(_) | Command::Scripted { .. } => {
-            Exit::Usage
-        }
+        Command::Config(_)
+        | Command::Queue(_)
+        | Command::Serve(_)
+        | Command::Store(_)
+        | Command::Scripted { .. } => Exit::Usage,
     })
 }
 

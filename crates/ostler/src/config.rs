@@ -24,13 +24,12 @@ mod tree;
 pub(crate) mod variable;
 pub(crate) mod view;
 mod walk;
-#[cfg_attr(not(test), expect(dead_code, reason = "the gateway watches its file"))]
 mod watch;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
 use ostler_core::{
-    HostConfig,
+    CliAgent, Host, HostConfig,
     agent::{
         AgentRef, Roster,
         http::{Login, ServerAddress},
@@ -43,8 +42,11 @@ use crate::store::{Location, LocationError};
 
 pub(crate) use self::{
     file::Found,
-    load::{Loaded, Loader, Trust},
+    inbound::{Mode as ReplyMode, Reply},
+    load::{Flag, Loaded, Loader, Trust},
     problem::{Problem, Problems, Source},
+    section::{Busy, Config, Scope, Sessions, word},
+    watch::{Reload, Watch},
 };
 
 /// What commands that run turns take from the configuration.
@@ -143,6 +145,26 @@ impl Settings {
     /// Returns the server that an agent is, if it is one.
     pub(crate) fn server_of(&self, agent: &str) -> Option<&ServerAddress> {
         self.opencode_server.as_ref().filter(|_| agent == "opencode")
+    }
+
+    /// Returns an agent as it is configured: with its program, or at its server.
+    pub(crate) fn cli_agent(&self, spec: &AgentRef, host: &Host) -> CliAgent {
+        let is_backend = spec.name == self.agent.name;
+        let agent = CliAgent::new(spec.clone(), host.clone());
+        let agent = match self.program.clone().filter(|_| is_backend) {
+            Some(program) => agent.with_program(program),
+            None => agent,
+        };
+        self.attached(agent)
+    }
+
+    /// Attaches an agent to the server that it is, if it is one.
+    pub(crate) fn attached(&self, agent: CliAgent) -> CliAgent {
+        match self.server_of(&agent.spec().name) {
+            // One that cannot be attached has no such setting.
+            Some(server) => agent.clone().attached_to(server.clone()).unwrap_or(agent),
+            None => agent,
+        }
     }
 
     /// Returns the surroundings in which agents run.

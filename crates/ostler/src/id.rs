@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -53,6 +53,12 @@ macro_rules! id {
                 serializer.collect_str(self)
             }
         }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                String::deserialize(from)?.parse().map_err(de::Error::custom)
+            }
+        }
     };
 }
 
@@ -62,6 +68,12 @@ id!(TurnId, "trn", "turn");
 id!(OutboxId, "out", "message on its way");
 id!(PermissionId, "prm", "permission request");
 id!(AuditId, "aud", "line of the audit");
+
+impl From<TurnId> for ostler_core::event::TurnId {
+    fn from(id: TurnId) -> Self {
+        Self::from_uuid(id.0)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,16 +1,19 @@
 //! The `ostler` program: reads the command line and the environment, and does
 //! what one of the commands says.
 
+mod channel;
 mod cli;
 mod clock;
 mod config;
-#[cfg_attr(not(test), expect(dead_code, reason = "used by the gateway's runtime"))]
+mod daemon;
+mod gateway;
 mod id;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
+mod logging;
 mod queue;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
+mod socket;
 mod store;
 mod ui;
+mod wishes;
 
 use std::process::ExitCode;
 

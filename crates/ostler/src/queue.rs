@@ -33,12 +33,12 @@ mod tests;
 pub(crate) use self::{
     cancel::{CancelOutcome, LaneCancel, RetryOutcome},
     enqueue::{EnqueueError, Enqueued, Limits, MessageKey, NewJob},
-    finish::{Finished, JobEnd},
-    lease::{Lease, Ticket, WorkerId},
-    look::{Keep, Stats},
+    finish::{Finished, JobEnd, Joined},
+    lease::{Lease, Reclaimed, Ticket, WorkerId},
+    look::Stats,
 };
 use crate::store::Store;
-pub(crate) use crate::store::jobs::{Job, JobState, LaneId};
+pub(crate) use crate::store::jobs::{Job, JobState, LaneId, Renewed};
 
 /// The queue of a store. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -26,6 +26,7 @@ mod migrations;
 pub(crate) mod outbox;
 pub(crate) mod permissions;
 mod postgres;
+mod retention;
 pub(crate) mod sessions;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -60,6 +61,7 @@ pub(crate) use self::{
     db::Conn,
     error::{StoreError, WriteError},
     location::{Location, LocationError},
+    retention::Keep,
     wakeups::{Topic, Wakeups, Woken},
 };
 use self::{

@@ -95,16 +95,7 @@ pub(crate) fn agent(spec: AgentRef, settings: &Settings, host: &Host) -> CliAgen
         Some(program) if is_backend => agent.with_program(program),
         Some(_) | None => agent,
     };
-    attached(agent, settings)
-}
-
-/// Attaches an agent to the server that the settings name for it, if they do.
-pub(crate) fn attached(agent: CliAgent, settings: &Settings) -> CliAgent {
-    match settings.server_of(&agent.spec().name) {
-        // One that cannot be attached has no such setting.
-        Some(server) => agent.clone().attached_to(server.clone()).unwrap_or(agent),
-        None => agent,
-    }
+    settings.attached(agent)
 }
 
 /// One agent, as it is printed. The field names are part of the contract.

@@ -135,13 +135,13 @@ fn wish(outcome: &Outcome, output: FormArg, ui: &mut Ui) -> (std::io::Result<()>
 }
 
 fn cancelled(job: JobId, outcome: CancelOutcome) -> Outcome {
-    let (outcome, is_done) = match outcome {
-        CancelOutcome::Cancelled | CancelOutcome::Ended(JobState::Cancelled) => ("cancelled", true),
-        CancelOutcome::Requested => ("cancel_requested", true),
-        CancelOutcome::Ended(_) => ("already_over", false),
-        CancelOutcome::Unknown => ("unknown_job", false),
+    let is_done = match outcome {
+        CancelOutcome::Cancelled
+        | CancelOutcome::Requested
+        | CancelOutcome::Ended(JobState::Cancelled) => true,
+        CancelOutcome::Ended(_) | CancelOutcome::Unknown => false,
     };
-    Outcome { job, outcome, is_done }
+    Outcome { job, outcome: outcome.word(), is_done }
 }
 
 fn retried(job: JobId, outcome: RetryOutcome) -> Outcome {

@@ -1,15 +1,19 @@
 //! How a turn is shown: as text for people, or as JSON for programs.
-#![expect(clippy::wildcard_enum_match_arm, reason = "what a view leaves out needs no name")]
 
 use std::io;
 
 use ostler_core::{
-    event::{Event, EventBody, Mode, Status, StopReason, Trigger, TurnId, TurnReport, Usage},
+    event::{Event, EventBody, Mode, StopReason, TurnId, TurnReport, Usage},
     failure::Failure,
-    permission::{DecidedBy, Permission},
+    permission::Permission,
 };
 
-use super::{asking, chat::Aside, turn_args::OutputArg};
+use super::{
+    asking,
+    chat::Aside,
+    shown::{Complete, Shown, ShownFailure, What},
+    turn_args::OutputArg,
+};
 use crate::ui::{Ui, printable};
 
 /// Shows the events of turns, one after the other.
@@ -60,6 +64,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// Shows an event.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only the end is an object of its own")]
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         match self.output {
             OutputArg::StreamJson => self.ui.line(&to_json(event)),
@@ -67,9 +72,13 @@ impl<'a> Renderer<'a> {
                 EventBody::Complete(report) => self.ui.line(&to_json(report)),
                 _ => Ok(()),
             },
-            OutputArg::Text if self.ui.is_terminal() => self.stream(event),
-            OutputArg::Text => self.once(event),
+            OutputArg::Text => self.show(&Shown::of(event)),
         }
+    }
+
+    /// Shows an event to people.
+    pub(crate) fn show(&mut self, shown: &Shown<'_>) -> io::Result<()> {
+        if self.ui.is_terminal() { self.stream(shown) } else { self.once(shown) }
     }
 
     /// Tells that a turn could not be started.
@@ -96,96 +105,101 @@ impl<'a> Renderer<'a> {
     }
 
     /// Off a terminal: the answer at the end, nothing but it.
-    fn once(&mut self, event: &Event) -> io::Result<()> {
-        match &event.body {
-            EventBody::Complete(report) => match &report.error {
-                None => {
-                    self.ui.write(report.response_text.as_deref().unwrap_or_default())?;
-                    self.ui.end_line()
-                }
-                Some(failure) => {
-                    self.failure(failure);
-                    Ok(())
-                }
-            },
-            EventBody::Status(
-                status @ (Status::Warning { .. } | Status::PermissionResolved { .. }),
-            ) => {
-                self.status(status);
-                Ok(())
+    fn once(&mut self, shown: &Shown<'_>) -> io::Result<()> {
+        match &shown.what {
+            What::Complete(Complete { text, failure: None }) => {
+                self.ui.write(text)?;
+                self.ui.end_line()?;
             }
-            _ => Ok(()),
+            What::Complete(Complete { text, failure: Some(failure) }) => {
+                self.failure(text, failure);
+            }
+            What::Status { code: "warning", text } => self.status("warning", text),
+            What::Resolved { decision, by, .. } => self.resolved(decision, by),
+            What::Started { .. }
+            | What::Output { .. }
+            | What::ToolUse { .. }
+            | What::ToolFailed { .. }
+            | What::Permission { .. }
+            | What::Status { .. }
+            | What::Other => {}
         }
+        Ok(())
     }
 
     /// On a terminal: the answer as it comes, and what happens around it on standard error.
-    fn stream(&mut self, event: &Event) -> io::Result<()> {
-        match &event.body {
-            EventBody::Output { text, block } if event.parent.is_none() => {
+    fn stream(&mut self, shown: &Shown<'_>) -> io::Result<()> {
+        match &shown.what {
+            What::Output { text, block } if !shown.is_nested => {
                 if self.block.as_ref().is_some_and(|open| open != block) {
                     self.ui.end_line()?;
                 }
-                self.block = Some(block.clone());
+                self.block = Some((*block).to_owned());
                 self.ui.write(&printable(text))?;
             }
-            EventBody::Started(started) if started.trigger == Trigger::Agent => {
+            What::Started { by_agent: true } => {
                 self.ui.notice("  … the agent goes on by itself");
             }
-            EventBody::ToolUse { tool, title, .. } => {
+            What::ToolUse { tool, title } => {
                 self.ui.notice(&format!("  → {tool}: {}", one_line(title)));
             }
-            EventBody::ToolResult(result) if result.is_error => {
-                self.ui.notice(&format!("  ✗ {}: {}", result.tool, one_line(&result.output)));
+            What::ToolFailed { tool, output } => {
+                self.ui.notice(&format!("  ✗ {tool}: {}", one_line(output)));
             }
-            EventBody::Status(status) => self.status(status),
-            EventBody::Complete(report) => {
+            What::Status { code, text } => self.status(code, text),
+            What::Resolved { decision, by, .. } => self.resolved(decision, by),
+            What::Complete(Complete { text, failure }) => {
                 self.ui.end_line()?;
                 let streamed = self.block.take().is_some();
-                match &report.error {
-                    Some(failure) => self.failure(failure),
+                match failure {
+                    Some(failure) => self.failure(text, failure),
                     // An agent that does not stream, or whose answer came as no event.
                     None if !streamed => {
-                        let text = report.response_text.as_deref().unwrap_or_default();
                         self.ui.write(&printable(text))?;
                         self.ui.end_line()?;
                     }
                     None => {}
                 }
             }
-            _ => {}
+            What::Output { .. }
+            | What::Started { by_agent: false }
+            | What::Permission { .. }
+            | What::Other => {}
         }
         Ok(())
     }
 
-    fn status(&mut self, status: &Status) {
-        let line = match status {
-            Status::Warning { text } => format!("ostler: warning: {text}"),
-            Status::Retry { text, .. } => format!("  … trying again: {}", one_line(text)),
-            Status::Queued { text } => format!("  … {text}"),
-            Status::Steered { text } => format!("  … taken into account: {}", one_line(text)),
-            Status::Compacted { text } => format!("  … history shortened: {}", one_line(text)),
-            Status::PermissionResolved { decision, by, .. } => {
-                let by = match by {
-                    DecidedBy::Session => "as before",
-                    DecidedBy::Timeout => "nobody answered in time",
-                    DecidedBy::Cancel => "the turn is being ended",
-                    DecidedBy::Agent => "the agent did not wait",
-                    // Who decided it knows.
-                    _ => return,
-                };
-                format!("  … {}: {by}", decision.code())
-            }
-            Status::Retracted { .. } => "  … the text above was withdrawn".to_owned(),
+    fn status(&mut self, code: &str, text: &str) {
+        let line = match code {
+            "warning" => format!("ostler: warning: {text}"),
+            "retry" => format!("  … trying again: {}", one_line(text)),
+            "queued" => format!("  … {text}"),
+            "steered" => format!("  … taken into account: {}", one_line(text)),
+            "compacted" => format!("  … history shortened: {}", one_line(text)),
+            "retracted" => "  … the text above was withdrawn".to_owned(),
             _ => return,
         };
         self.ui.notice(&line);
     }
 
-    fn failure(&mut self, failure: &Failure) {
-        let text = failure.response_text();
+    fn resolved(&mut self, decision: &str, by: &str) {
+        let by = match by {
+            "session" => "as before",
+            "timeout" => "nobody answered in time",
+            "cancel" => "the turn is being ended",
+            "agent" => "the agent did not wait",
+            // Who decided it knows.
+            _ => return,
+        };
+        self.ui.notice(&format!("  … {decision}: {by}"));
+    }
+
+    /// Tells why a turn failed: the text to show, and below it what that does not say.
+    fn failure(&mut self, text: &str, failure: &ShownFailure<'_>) {
+        let ShownFailure { kind, message } = failure;
         self.ui.notice(&format!("ostler: {text}"));
-        if failure.message != text && !text.contains(failure.message.as_str()) {
-            self.ui.notice(&format!("  {} ({})", failure.message, failure.kind.code()));
+        if !text.contains(message) {
+            self.ui.notice(&format!("  {message} ({kind})"));
         }
     }
 }

@@ -2,37 +2,43 @@
 
 use ostler_core::{event::TurnId, permission::Permission};
 
-/// The requests that are open, oldest first.
-#[derive(Debug, Default)]
-pub(crate) struct Requests {
-    open: Vec<(Permission, TurnId)>,
+/// The requests that are open, oldest first, each with its turn.
+#[derive(Debug)]
+pub(crate) struct Requests<T = TurnId> {
+    open: Vec<(Permission, T)>,
     /// The one that somebody is being asked.
-    asked: Option<(String, TurnId)>,
+    asked: Option<(String, T)>,
 }
 
-impl Requests {
-    pub(crate) fn opened(&mut self, permission: Permission, turn: TurnId) {
+impl<T> Default for Requests<T> {
+    fn default() -> Self {
+        Self { open: Vec::new(), asked: None }
+    }
+}
+
+impl<T: Clone + PartialEq> Requests<T> {
+    pub(crate) fn opened(&mut self, permission: Permission, turn: T) {
         self.open.push((permission, turn));
     }
 
     /// Forgets a request that was decided, by whomever.
-    pub(crate) fn resolved(&mut self, request: &str, turn: &TurnId) {
+    pub(crate) fn resolved(&mut self, request: &str, turn: &T) {
         self.open.retain(|(open, of)| open.request != request || of != turn);
     }
 
     /// Forgets the requests of a turn that has ended.
-    pub(crate) fn ended(&mut self, turn: &TurnId) {
+    pub(crate) fn ended(&mut self, turn: &T) {
         self.open.retain(|(_, of)| of != turn);
     }
 
     /// Returns the turn that waits for a decision on this.
-    pub(crate) fn turn_of(&self, request: &str) -> Option<&TurnId> {
+    pub(crate) fn turn_of(&self, request: &str) -> Option<&T> {
         self.open.iter().find(|(open, _)| open.request == request).map(|(_, turn)| turn)
     }
 
-    /// Returns the oldest.
-    pub(crate) fn first(&self) -> Option<&Permission> {
-        self.open.first().map(|(permission, _)| permission)
+    /// Returns the oldest, and its turn.
+    pub(crate) fn first(&self) -> Option<(&Permission, &T)> {
+        self.open.first().map(|(permission, turn)| (permission, turn))
     }
 
     /// Returns the oldest, if nobody was asked about it yet.
@@ -43,11 +49,11 @@ impl Requests {
             return None;
         }
         self.asked = asked;
-        self.first()
+        self.first().map(|(permission, _)| permission)
     }
 
     /// Takes all, to be decided at once.
-    pub(crate) fn take_all(&mut self) -> Vec<(String, TurnId)> {
+    pub(crate) fn take_all(&mut self) -> Vec<(String, T)> {
         self.open.drain(..).map(|(permission, turn)| (permission.request, turn)).collect()
     }
 }

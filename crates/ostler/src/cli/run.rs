@@ -5,10 +5,9 @@ use std::time::Duration;
 use clap::Args;
 use ostler_core::{
     cli_agent::{CliAgent, StartError},
-    event::{Event, EventBody, Mode, Status, TurnReport},
+    event::{EventBody, Mode, TurnReport},
     failure::{Failure, FailureKind, chain},
     host::Host,
-    permission::{Answer, Decision},
     registry::Agent as _,
     request::{Permissions, TurnRequest},
     turn::{Control, Turn},
@@ -16,12 +15,14 @@ use ostler_core::{
 use tokio::task::JoinSet;
 
 use super::{
-    CLEAN_UP, Exit, asking, plan, prompt,
+    CLEAN_UP, Exit,
+    asker::Asker,
+    plan, prompt,
     render::Renderer,
-    requests::Requests,
+    shown::Shown,
     signals::Signals,
     turn_args::{OutputArg, Refused, TurnArgs},
-    typed::{self, Typed},
+    typed,
 };
 use crate::{config::Settings, ui::Ui};
 
@@ -155,62 +156,6 @@ fn may_ask(args: &TurnArgs, agent: &CliAgent, request: &TurnRequest) -> bool {
         && typed::somebody_is_there()
 }
 
-/// Somebody who can be asked, and what they are being asked.
-struct Asker {
-    typed: Typed,
-    requests: Requests,
-}
-
-impl Asker {
-    /// Listens to the terminal; `None` if there is none after all.
-    fn open() -> Option<Self> {
-        Some(Self { typed: Typed::open().ok()?, requests: Requests::default() })
-    }
-
-    /// Waits for a reply while there is a question. Cancel-safe.
-    async fn reply(asker: Option<&mut Self>) -> Option<String> {
-        match asker {
-            Some(asker) if asker.requests.first().is_some() => asker.typed.next().await,
-            Some(_) | None => std::future::pending().await,
-        }
-    }
-
-    /// Takes note of what the turn asks for, and asks.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "only these two matter here")]
-    fn event(&mut self, event: &Event, renderer: &mut Renderer<'_>) {
-        match &event.body {
-            EventBody::Permission(permission) => {
-                self.requests.opened(permission.clone(), event.turn.clone());
-            }
-            EventBody::Status(Status::PermissionResolved { request, .. }) => {
-                self.requests.resolved(request, &event.turn);
-            }
-            _ => return,
-        }
-        if let Some(permission) = self.requests.next_to_ask() {
-            self.typed.forget();
-            renderer.question(permission);
-        }
-    }
-
-    /// Takes a reply; without one (Ctrl-D) the answer is no.
-    async fn replied(&mut self, reply: Option<String>, turn: &Turn, renderer: &mut Renderer<'_>) {
-        let Some(permission) = self.requests.first() else { return };
-        let answer = match &reply {
-            None => Ok(Answer::new(Decision::Deny)),
-            Some(reply) => asking::answer(permission, reply),
-        };
-        if reply.is_some() {
-            renderer.ui().replied();
-        }
-        match answer {
-            // One that is no longer open was decided meanwhile, and its event says so.
-            Ok(answer) => drop(turn.answer(&permission.request, answer).await),
-            Err(hint) => renderer.question_again(permission, hint),
-        }
-    }
-}
-
 /// Shows the turn's events until its end, and asks whoever can be asked.
 async fn follow(mut turn: Turn, mut asker: Option<Asker>, renderer: &mut Renderer<'_>) -> Exit {
     loop {
@@ -218,7 +163,7 @@ async fn follow(mut turn: Turn, mut asker: Option<Asker>, renderer: &mut Rendere
             event = turn.next() => event,
             reply = Asker::reply(asker.as_mut()) => {
                 if let Some(asker) = &mut asker {
-                    asker.replied(reply, &turn, renderer).await;
+                    asker.replied(reply, &mut turn, renderer).await;
                 }
                 continue;
             }
@@ -226,7 +171,7 @@ async fn follow(mut turn: Turn, mut asker: Option<Asker>, renderer: &mut Rendere
         let Some(event) = event else { return Exit::Failed };
         let shown = renderer.event(&event);
         if let Some(asker) = &mut asker {
-            asker.event(&event, renderer);
+            asker.event(&Shown::of(&event), renderer);
         }
         match (&event.body, shown) {
             (EventBody::Complete(report), Ok(())) => return exit_of(report),

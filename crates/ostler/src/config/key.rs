@@ -143,6 +143,8 @@ const SCOPE: Kind = Kind::Choice(&["per-sender", "per-channel", "per-group", "gl
 const BUSY: Kind = Kind::Choice(&["queue", "combine", "steer", "interrupt"]);
 const MODE: Kind = Kind::Choice(&["command", "text"]);
 const FORMAT: Kind = Kind::Choice(&["stream-json", "json", "text"]);
+const LOG_LEVEL: Kind = Kind::Choice(&["error", "warn", "info", "debug", "trace"]);
+const LOG_FORMAT: Kind = Kind::Choice(&["text", "json"]);
 const DIALECT: Kind = Kind::Choice(&["acp"]);
 const MINUTES: Kind = number(1, 525_600);
 const SECONDS: Kind = number(1, 86_400);
@@ -153,6 +155,9 @@ pub(crate) const KEYS: &[Key] = &[
     restart("gateway.listen", Kind::Address, "where the gateway listens"),
     restart("gateway.data_dir", Kind::Path, "where Ostler keeps its state"),
     restart("gateway.database_url", Kind::Secret, "the store: sqlite:… or postgres://…"),
+    restart("gateway.log_level", LOG_LEVEL, "how much the gateway logs"),
+    restart("gateway.log_format", LOG_FORMAT, "how a line of the log is written"),
+    restart("gateway.lease", Kind::Duration, "after how much silence others take a gateway's jobs over"),
     live("gateway.max_concurrent_turns", number(1, 10_000), "how many turns run at once"),
     live("gateway.max_queue_depth", number(1, 1_000_000), "how many jobs may wait"),
     live("gateway.shutdown_grace", Kind::Duration, "how long turns may take to end at shutdown"),

@@ -12,6 +12,7 @@ use super::{
     inbound::Inbound,
     secret::SecretSource,
 };
+use crate::logging;
 
 /// How many model calls a turn may make.
 pub(crate) const DEFAULT_MAX_TURNS: u32 = 25;
@@ -41,6 +42,10 @@ pub(crate) struct Gateway {
     pub(crate) data_dir: Option<PathBuf>,
     /// Unset: a file in the data folder.
     pub(crate) database_url: Option<SecretSource>,
+    pub(crate) log_level: logging::Level,
+    pub(crate) log_format: logging::Form,
+    #[serde(with = "duration")]
+    pub(crate) lease: Duration,
     pub(crate) max_concurrent_turns: usize,
     pub(crate) max_queue_depth: usize,
     #[serde(with = "duration")]
@@ -56,9 +61,12 @@ impl Default for Gateway {
             listen: SocketAddr::from(([127, 0, 0, 1], 8474)),
             data_dir: None,
             database_url: None,
+            log_level: logging::Level::Info,
+            log_format: logging::Form::Text,
             max_concurrent_turns: 5,
             max_queue_depth: 100,
             shutdown_grace: Duration::from_secs(30),
+            lease: Duration::from_secs(30),
             event_retention: Some(Duration::from_secs(7 * 24 * 60 * 60)),
         }
     }
@@ -189,18 +197,18 @@ impl Default for Retry {
 }
 
 /// The words for what the library has its own types for.
-pub(super) mod word {
+pub(crate) mod word {
     use super::*;
 
     /// Reads and writes an optional value of a closed set by its word.
     macro_rules! words {
         ($name:ident, $type:ty, $($word:literal => $value:path),+ $(,)?) => {
-            pub(in crate::config) mod $name {
+            pub(crate) mod $name {
                 use serde::{Deserializer, Serializer, de::Error as _};
 
                 use super::*;
 
-                pub(in crate::config) fn serialize<S: Serializer>(
+                pub(crate) fn serialize<S: Serializer>(
                     value: &Option<$type>,
                     to: S,
                 ) -> Result<S::Ok, S::Error> {
@@ -210,7 +218,7 @@ pub(super) mod word {
                     }
                 }
 
-                pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+                pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
                     from: D,
                 ) -> Result<Option<$type>, D::Error> {
                     match Option::<String>::deserialize(from)?.as_deref() {

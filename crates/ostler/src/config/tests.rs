@@ -12,6 +12,7 @@ use super::{
     load::{Flag, Loader, Trust},
     *,
 };
+use crate::logging::{Form, Level};
 
 pub(super) fn read(pairs: &[(&str, &str)]) -> Result<Settings, Problems> {
     Settings::from_environment(variables(pairs))
@@ -150,9 +151,27 @@ fn a_default_agent_that_is_there_but_wrong_is_told_once() {
 
 #[test]
 fn variables_of_parts_to_come_are_no_error() {
-    let pairs = [("DISCORD_BOT_TOKEN", "x"), ("LOG_LEVEL", "nonsense")];
+    let pairs = [("WOODPECKER_URL", "x"), ("DISCORD_BOT_TOKEN", "x")];
     let loaded = load_with("{}", &pairs).unwrap();
-    assert_eq!(loaded.unused, ["LOG_LEVEL", "DISCORD_BOT_TOKEN"]);
+    assert_eq!(loaded.unused, ["DISCORD_BOT_TOKEN", "WOODPECKER_URL"]);
+}
+
+#[test]
+fn a_log_level_that_another_program_was_given_is_a_warning() {
+    for (text, level, n_warnings) in [
+        ("DEBUG", Level::Debug, 0),
+        ("trace", Level::Trace, 0),
+        ("Warning", Level::Warn, 0),
+        ("", Level::Error, 0),
+        ("verbose", Level::Info, 1),
+    ] {
+        let file = "{ gateway: { log_level: 'error', log_format: 'json' } }";
+        let loaded = load_with(file, &[("LOG_LEVEL", text)]).unwrap();
+        let gateway = &loaded.config.gateway;
+        assert_eq!((gateway.log_level, gateway.log_format), (level, Form::Json), "{text}");
+        assert_eq!(loaded.warnings.len(), n_warnings, "{:?}", loaded.warnings);
+    }
+    assert!(load("{ gateway: { log_level: 'verbose' } }").unwrap_err().contains("none of error"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::section::DEFAULT_MAX_TURNS;
+use crate::logging::Level;
 
 /// A variable of the environment. The field names are part of the contract.
 #[derive(Debug, Serialize)]
@@ -38,6 +39,9 @@ pub(super) enum Read {
     Milliseconds,
     Permissions,
     Switch,
+    /// A log level, or the default and a warning: many programs have a variable
+    /// of this name, and the one that is set may be meant for another.
+    LogLevel,
     /// Not as a key.
     Elsewhere,
     /// Not at all yet.
@@ -78,9 +82,9 @@ pub(crate) const VARIABLES: &[Variable] = &[
     variable("OSTLER_LISTEN", "gateway.listen", Read::Text, "an address and a port"),
     variable("OSTLER_DATA_DIR", "gateway.data_dir", Read::Text, "a folder"),
     variable("OSTLER_DATABASE_URL", "gateway.database_url", Read::Text, "sqlite:… or postgres://…; its password is shown nowhere"),
+    variable("LOG_LEVEL", "gateway.log_level", Read::LogLevel, "error, warn, info, debug or trace, in capitals or not; anything else is info, with a warning"),
     Variable { name: "OSTLER_CONFIG", key: None, about: "the configuration file", read: Read::Elsewhere },
     unused("CONFIG_DIR"),
-    unused("LOG_LEVEL"),
     unused("DISCORD_BOT_TOKEN"),
     unused("OUTPUT_CHANNEL_ID"),
     unused("TWILIO_ACCOUNT_SID"),
@@ -121,6 +125,7 @@ impl Variable {
             | Read::Milliseconds
             | Read::Permissions
             | Read::Switch
+            | Read::LogLevel
                 if is_empty =>
             {
                 return Ok(Outcome::Unset);
@@ -152,6 +157,13 @@ impl Variable {
             }
             Read::Permissions => json!(permissions(text)?),
             Read::Switch => json!(switch(text)?),
+            Read::LogLevel => match log_level(text) {
+                Some(level) => json!(level),
+                None => {
+                    let warning = format!("{text:?} is no log level; using {}", Level::Info);
+                    return Ok(Outcome::Instead(json!(Level::Info), warning));
+                }
+            },
         };
         Ok(Outcome::Value(value))
     }
@@ -186,6 +198,11 @@ fn switch(text: &str) -> Result<bool, String> {
         "false" | "0" => Ok(false),
         other => Err(format!("{other:?} is neither true nor false")),
     }
+}
+
+fn log_level(text: &str) -> Option<Level> {
+    let is = |level: &Level| level.as_str().eq_ignore_ascii_case(text);
+    Level::ALL.into_iter().find(is).or(text.eq_ignore_ascii_case("warning").then_some(Level::Warn))
 }
 
 #[cfg(test)]

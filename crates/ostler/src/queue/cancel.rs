@@ -19,6 +19,18 @@ pub(crate) enum CancelOutcome {
     Unknown,
 }
 
+impl CancelOutcome {
+    /// Returns the word for it. Part of the contract.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Cancelled | Self::Ended(JobState::Cancelled) => "cancelled",
+            Self::Requested => "cancel_requested",
+            Self::Ended(_) => "already_over",
+            Self::Unknown => "unknown_job",
+        }
+    }
+}
+
 /// What became of the wish to cancel all of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneCancel {
@@ -96,7 +108,7 @@ pub(crate) async fn cancel(
         return Ok(CancelOutcome::Cancelled);
     }
     if jobs::request_cancel(conn, id, reason).await? {
-        conn.wake(Topic::Cancels);
+        conn.wake(Topic::Wishes);
         return Ok(CancelOutcome::Requested);
     }
     Ok(match jobs::find(conn, id).await? {
@@ -117,7 +129,7 @@ pub(crate) async fn cancel_lane(
     let running = jobs::running_in(conn, lane).await?;
     if let Some(id) = running {
         jobs::request_cancel(conn, id, reason).await?;
-        conn.wake(Topic::Cancels);
+        conn.wake(Topic::Wishes);
     }
     Ok(LaneCancel { n_cancelled, running })
 }

@@ -3,6 +3,7 @@
 use super::{Job, JobState, Queue, Ticket};
 use crate::{
     clock::Millis,
+    id::JobId,
     store::{BoxFuture, Conn, StoreError, Topic, WriteError, jobs},
 };
 
@@ -29,6 +30,23 @@ pub(crate) enum JobEnd {
     Release,
 }
 
+/// Jobs that were answered together with another one of their lane. They are
+/// over when it is; if it is put back, they still wait behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Joined {
+    pub(crate) jobs: Vec<JobId>,
+    /// How they end.
+    pub(crate) state: JobState,
+    pub(crate) reason: String,
+}
+
+impl Joined {
+    /// Returns that none were.
+    pub(crate) fn none() -> Self {
+        Self { jobs: Vec::new(), state: JobState::Done, reason: String::new() }
+    }
+}
+
 /// What became of a report of a job's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finished<T> {
@@ -48,15 +66,20 @@ impl Queue {
         end: JobEnd,
         now: Millis,
     ) -> Result<Finished<()>, StoreError> {
-        self.finish_with(ticket, end, now, (), |_, ()| Box::pin(async { Ok(()) })).await
+        let joined = Joined::none();
+        self.finish_with(ticket, end, joined, now, (), |_, _, ()| Box::pin(async { Ok(()) })).await
     }
 
-    /// Ends an attempt, and writes what came of it in the same transaction:
-    /// after a crash both are there, or neither. An error of `body` undoes both.
+    /// Ends an attempt with the jobs that joined it, and writes what came of it
+    /// in the same transaction: after a crash all of it is there, or nothing.
+    ///
+    /// `body` is told the state that the job has now, which is not always what
+    /// `end` asked for. An error of it undoes everything.
     pub(crate) async fn finish_with<A, T, E, F>(
         &self,
         ticket: &Ticket,
         end: JobEnd,
+        joined: Joined,
         now: Millis,
         args: A,
         body: F,
@@ -65,14 +88,19 @@ impl Queue {
         A: Send + Sync + 'static,
         T: Send + 'static,
         E: WriteError,
-        F: for<'a> Fn(&'a mut Conn, &'a A) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
+        F: for<'a> Fn(&'a mut Conn, JobState, &'a A) -> BoxFuture<'a, Result<T, E>>
+            + Send
+            + Sync
+            + 'static,
     {
-        let args = (ticket.clone(), end, now, args, body);
+        let args = (ticket.clone(), end, joined, now, args, body);
         self.store
-            .write_repeatable(args, |conn, (ticket, end, now, args, body)| {
+            .write_repeatable(args, |conn, (ticket, end, joined, now, args, body)| {
                 Box::pin(async move {
-                    Ok(match finish(conn, ticket, end, *now).await? {
-                        Finished::Now(state, ()) => Finished::Now(state, body(conn, args).await?),
+                    Ok(match finish(conn, ticket, end, joined, *now).await? {
+                        Finished::Now(state, ()) => {
+                            Finished::Now(state, body(conn, state, args).await?)
+                        }
                         Finished::Before => Finished::Before,
                         Finished::Lost => Finished::Lost,
                     })
@@ -87,6 +115,7 @@ pub(crate) async fn finish(
     conn: &mut Conn,
     ticket: &Ticket,
     end: &JobEnd,
+    joined: &Joined,
     now: Millis,
 ) -> Result<Finished<()>, StoreError> {
     jobs::lock(conn, &ticket.lane).await?;
@@ -102,6 +131,9 @@ pub(crate) async fn finish(
     let state = match decide(&job, end) {
         Decision::End(state, reason) => {
             jobs::end(conn, job.id, state, reason, now).await?;
+            // Before the next is made ready, which must be none of them.
+            let Joined { jobs, state: with, reason } = joined;
+            jobs::end_not_begun(conn, &job.lane, jobs, *with, reason, now).await?;
             jobs::promote(conn, &job.lane).await?;
             state
         }

@@ -6,7 +6,10 @@ use super::{Job, JobState, LaneId, Queue};
 use crate::{
     clock::Millis,
     id::JobId,
-    store::{Conn, Location, StoreError, Topic, jobs},
+    store::{
+        BoxFuture, Conn, Location, StoreError, Topic, WriteError,
+        jobs::{self, Renewed},
+    },
 };
 
 /// How many expired leases are dealt with at once.
@@ -67,19 +70,47 @@ impl Queue {
         now: Millis,
         lease: Duration,
     ) -> Result<Option<(Job, Ticket)>, StoreError> {
-        let args = (owner.clone(), now.after(lease), now);
-        // If the commit is unclear, the job may be given to nobody until its
-        // lease expires: late, but not lost.
-        let job = self
-            .store
-            .write(args, |conn, (owner, until, now)| {
-                Box::pin(jobs::claim(conn, owner.as_str(), *until, *now))
+        let claimed = self.claim_with(owner, now, lease, (), |_, _, ()| Box::pin(async { Ok(()) }));
+        let claimed: Result<_, StoreError> = claimed.await;
+        Ok(claimed?.map(|(job, ticket, ())| (job, ticket)))
+    }
+
+    /// Gives the next job to a worker, and writes what begins with it in the
+    /// same transaction. An error of `body` undoes both.
+    ///
+    /// If the commit is unclear, the job may have been given to nobody until
+    /// its lease expires: late, but not lost. Whoever renews all of his leases
+    /// finds it among them, and has to give it back.
+    pub(crate) async fn claim_with<A, T, E, F>(
+        &self,
+        owner: &WorkerId,
+        now: Millis,
+        lease: Duration,
+        args: A,
+        body: F,
+    ) -> Result<Option<(Job, Ticket, T)>, E>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+        E: WriteError,
+        F: for<'a> Fn(&'a mut Conn, &'a Job, &'a A) -> BoxFuture<'a, Result<T, E>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        let args = (owner.clone(), now.after(lease), now, args, body);
+        let claimed = self.store.write(args, |conn, (owner, until, now, args, body)| {
+            Box::pin(async move {
+                let job = jobs::claim(conn, owner.as_str(), *until, *now).await?;
+                let Some(job) = job else { return Ok(None) };
+                let value = body(conn, &job, args).await?;
+                Ok::<_, E>(Some((job, value)))
             })
-            .await?;
-        Ok(job.map(|job| {
+        });
+        Ok(claimed.await?.map(|(job, value)| {
             let lane = job.lane.clone();
             let ticket = Ticket { job: job.id, lane, attempt: job.attempt, owner: owner.clone() };
-            (job, ticket)
+            (job, ticket, value)
         }))
     }
 
@@ -106,6 +137,31 @@ impl Queue {
             Some(true) => Lease::CancelRequested,
             None => Lease::Lost,
         })
+    }
+
+    /// Prolongs all leases of a worker at once, and says which jobs he has. One
+    /// of his that is not among them is lost ([`Lease::Lost`]).
+    pub(crate) async fn renew_all(
+        &self,
+        owner: &WorkerId,
+        now: Millis,
+        lease: Duration,
+    ) -> Result<Vec<Renewed>, StoreError> {
+        let args = (owner.clone(), now.after(lease));
+        self.store
+            .write_repeatable(args, |conn, (owner, until)| {
+                Box::pin(jobs::renew_all(conn, owner.as_str(), *until))
+            })
+            .await
+    }
+
+    /// Returns the jobs of a worker whose end is wanted.
+    pub(crate) async fn wishes(&self, owner: &WorkerId) -> Result<Vec<Job>, StoreError> {
+        self.store
+            .read(owner.clone(), |conn, owner| {
+                Box::pin(jobs::cancel_requested_of(conn, owner.as_str()))
+            })
+            .await
     }
 
     /// Takes jobs back whose leases have expired, so that somebody else does them.

@@ -1,6 +1,4 @@
-//! Looking at the queue, and clearing away what is long over.
-
-use std::time::Duration;
+//! Looking at the queue.
 
 use serde::Serialize;
 
@@ -10,9 +8,6 @@ use crate::{
     id::JobId,
     store::{StoreError, jobs},
 };
-
-/// How much is removed in one transaction, so that others need not wait long.
-const BATCH: u32 = 500;
 
 /// The queue in numbers. As JSON it is part of the contract.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -25,23 +20,6 @@ pub(crate) struct Stats {
     pub(crate) cancelled: u64,
     /// Since when the first of those waits that have not begun.
     pub(crate) oldest_at: Option<Millis>,
-}
-
-/// For how long to keep what is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Keep {
-    /// Jobs that are done or cancelled, and the names of messages. A message
-    /// that comes again later than this is a new one.
-    pub(crate) ended: Duration,
-    /// Dead jobs, which somebody should have a look at.
-    pub(crate) dead: Duration,
-}
-
-impl Default for Keep {
-    fn default() -> Self {
-        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-        Self { ended: 7 * DAY, dead: 30 * DAY }
-    }
 }
 
 impl Queue {
@@ -83,27 +61,6 @@ impl Queue {
                 })
             })
             .await
-    }
-
-    /// Removes what is long over, and returns how many rows that were.
-    pub(crate) async fn clean_up(&self, keep: Keep, now: Millis) -> Result<u64, StoreError> {
-        let mut n_removed = 0;
-        loop {
-            let args = (now.before(keep.ended), now.before(keep.dead));
-            let n_now = self.store.write_repeatable(args, |conn, (ended, dead)| {
-                Box::pin(async move {
-                    Ok::<_, StoreError>(
-                        jobs::remove_ended(conn, *ended, BATCH).await?
-                            + jobs::remove_dead(conn, *dead, BATCH).await?
-                            + jobs::forget_messages(conn, *ended, BATCH).await?,
-                    )
-                })
-            });
-            match n_now.await? {
-                0 => return Ok(n_removed),
-                n_now => n_removed += n_now,
-            }
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod concurrent;
 mod model;
+mod runtime;
 
 use std::time::Duration;
 
@@ -206,17 +207,26 @@ on_both! {
             detail: "{}".to_owned(),
         };
         let failed: Result<Finished<()>, StoreError> = queue
-            .finish_with(&ticket, JobEnd::Done, NOW, entry.clone(), |conn, entry| {
-                Box::pin(async move {
-                    audit::add(conn, entry).await?;
-                    Err(StoreError::Closed)
-                })
-            })
+            .finish_with(
+                &ticket,
+                JobEnd::Done,
+                Joined::none(),
+                NOW,
+                entry.clone(),
+                |conn, state, entry| {
+                    assert_eq!(state, JobState::Done);
+                    Box::pin(async move {
+                        audit::add(conn, entry).await?;
+                        Err(StoreError::Closed)
+                    })
+                },
+            )
             .await;
         assert!(failed.is_err());
         assert_eq!(state(&queue, id).await, JobState::Running);
         for expected in [Finished::Now(JobState::Done, ()), Finished::Before] {
-            let end = queue.finish_with(&ticket, JobEnd::Done, NOW, entry.clone(), |conn, entry| {
+            let (end, joined, entry) = (JobEnd::Done, Joined::none(), entry.clone());
+            let end = queue.finish_with(&ticket, end, joined, NOW, entry, |conn, _, entry| {
                 Box::pin(audit::add(conn, entry))
             });
             assert_eq!(end.await.unwrap(), expected);
@@ -244,7 +254,7 @@ on_both! {
         let queue = queue(store.clone());
         let (first, next) = (add(&queue, "a", job()).await, add(&queue, "a", job()).await);
         let ticket = claim(&queue).await.unwrap();
-        let mut wakeups = store.wakeups(Topic::Cancels);
+        let mut wakeups = store.wakeups(Topic::Wishes);
         let wish = queue.cancel(first, "stop", NOW).await.unwrap();
         assert_eq!(wish, CancelOutcome::Requested);
         assert_eq!(wakeups.next().await, Woken::Told);
@@ -301,26 +311,6 @@ on_both! {
         queue.finish(&other, JobEnd::Done, NOW).await.unwrap();
         let again = claim(&queue).await.unwrap();
         assert_eq!((again.job, again.attempt), (id, 2));
-    }
-
-    async fn what_is_long_over_is_removed_and_what_is_open_stays(store: Store) {
-        let queue = queue(store);
-        let done = add(&queue, "a", with_key("m1")).await;
-        let ticket = claim(&queue).await.unwrap();
-        queue.finish(&ticket, JobEnd::Done, NOW).await.unwrap();
-        let dead = add(&queue, "a", job()).await;
-        let ticket = claim(&queue).await.unwrap();
-        queue.finish(&ticket, JobEnd::Dead { reason: String::new() }, NOW).await.unwrap();
-        let open = add(&queue, "a", job()).await;
-        let days = |n_days: u64| NOW.after(Duration::from_secs(n_days * 24 * 60 * 60));
-        assert_eq!(queue.clean_up(Keep::default(), days(7)).await.unwrap(), 0);
-        assert_eq!(queue.clean_up(Keep::default(), Millis(days(7).0 + 1)).await.unwrap(), 2);
-        assert_eq!(queue.find(done).await.unwrap(), None);
-        assert_eq!(state(&queue, dead).await, JobState::Dead);
-        assert_eq!(queue.clean_up(Keep::default(), days(31)).await.unwrap(), 1);
-        assert_eq!(state(&queue, open).await, JobState::Ready);
-        // A message that comes again after that is a new one.
-        add(&queue, "a", with_key("m1")).await;
     }
 
     async fn jobs_are_counted_and_listed_page_by_page(store: Store) {

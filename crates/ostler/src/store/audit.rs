@@ -1,4 +1,5 @@
-//! Who did what to what: lines that are only ever added.
+//! Who did what to what: lines that are only ever added, and removed when they
+//! are old.
 
 use super::{
     Conn, StoreError,
@@ -49,4 +50,15 @@ pub(crate) async fn about(conn: &mut Conn, subject: &str) -> Result<Vec<Entry>, 
         })
     };
     conn.fetch_all(sql, values![subject]).await?.iter().map(entry).collect()
+}
+
+/// Removes lines from before a time, at most this many.
+pub(crate) async fn remove_before(
+    conn: &mut Conn,
+    before: Millis,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM audit WHERE id IN (
+                   SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)";
+    conn.execute(sql, values![before, i64::from(limit)]).await
 }

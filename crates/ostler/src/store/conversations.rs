@@ -1,6 +1,8 @@
 //! Conversations: a place in a channel, the agent that answers there, and what
 //! was set for it.
 
+use std::{fmt, str::FromStr};
+
 use thiserror::Error;
 
 use super::{
@@ -25,6 +27,8 @@ pub(crate) struct Address {
 pub(crate) enum AddressError {
     #[error("the name of a conversation must not be empty")]
     Empty,
+    #[error("a conversation is named by its channel and its place there, such as local:main")]
+    NoChannel,
     #[error("the name of a conversation must not be longer than {LONGEST} bytes")]
     Long,
     #[error("the name of a conversation must not have control characters")]
@@ -54,6 +58,22 @@ impl Address {
 
     pub(crate) fn key(&self) -> &str {
         &self.key
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.channel, self.key)
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    /// Reads `channel:place`; the first colon divides.
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (channel, key) = text.split_once(':').ok_or(AddressError::NoChannel)?;
+        Self::new(channel, key)
     }
 }
 
@@ -112,15 +132,16 @@ pub(crate) async fn find(
     row.map(|row| Conversation::from_row(&row)).transpose()
 }
 
-/// Lists conversations by id, beginning after one of them.
+/// Lists conversations, newest first, beginning after one of them.
 pub(crate) async fn list(
     conn: &mut Conn,
     after: Option<ConversationId>,
     limit: u32,
 ) -> Result<Vec<Conversation>, StoreError> {
-    let after = after.map(|id| id.to_string()).unwrap_or_default();
-    let sql = "SELECT * FROM conversations WHERE id > $1 ORDER BY id LIMIT $2";
-    let rows = conn.fetch_all(sql, values![&after, i64::from(limit)]).await?;
+    // No id is above this: the digits are all lower.
+    let before = after.map_or_else(|| "cnv_g".to_owned(), |id| id.to_string());
+    let sql = "SELECT * FROM conversations WHERE id < $1 ORDER BY id DESC LIMIT $2";
+    let rows = conn.fetch_all(sql, values![&before, i64::from(limit)]).await?;
     rows.iter().map(Conversation::from_row).collect()
 }
 

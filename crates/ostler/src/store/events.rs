@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    id::{ConversationId, TurnId},
+    id::{ConversationId, JobId, TurnId},
 };
 
 /// How many events go into one statement.
@@ -136,6 +136,27 @@ pub(crate) async fn read_turn(
     let sql = "SELECT * FROM events WHERE turn = $1 AND number > $2 ORDER BY number LIMIT $3";
     let rows = conn.fetch_all(sql, values![turn, after, i64::from(limit)]).await?;
     rows.iter().map(StoredEvent::from_row).collect()
+}
+
+/// Reads the events of a job's turns after a number, in order.
+pub(crate) async fn read_job(
+    conn: &mut Conn,
+    job: JobId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let sql = "SELECT * FROM events WHERE turn IN (SELECT id FROM turns WHERE job = $1)
+                   AND number > $2
+               ORDER BY number LIMIT $3";
+    let rows = conn.fetch_all(sql, values![job, after, i64::from(limit)]).await?;
+    rows.iter().map(StoredEvent::from_row).collect()
+}
+
+/// Returns whether an event of a turn is in the log: what to ask after a write
+/// that may have happened.
+pub(crate) async fn is_stored(conn: &mut Conn, turn: TurnId, seq: i64) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 AS found FROM events WHERE turn = $1 AND seq = $2 AND seq > 0";
+    Ok(conn.fetch_optional(sql, values![turn, seq]).await?.is_some())
 }
 
 /// Returns what there is to read. A reader whose number is below `removed` has

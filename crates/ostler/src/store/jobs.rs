@@ -7,9 +7,12 @@ use serde::{Serialize, Serializer};
 
 use super::{
     Conn, StoreError,
-    db::{Dialect, Row, values},
+    db::{Dialect, Row, Value, values},
 };
 use crate::{clock::Millis, id::JobId};
+
+/// How many ids go into one statement.
+const ROWS: usize = 50;
 
 /// The name of a lane: what runs one after the other. A conversation's is its id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +66,16 @@ pub(crate) const STATES: [(JobState, &str); 6] = [
 ];
 
 impl JobState {
+    /// Whether it is over, and well.
+    pub(crate) fn is_done(self) -> bool {
+        self == Self::Done
+    }
+
+    /// Whether nothing more becomes of it by itself.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Dead | Self::Cancelled)
+    }
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -312,6 +325,44 @@ pub(crate) async fn renew(
     row.map(|row| row.is("cancel_requested")).transpose()
 }
 
+/// A job that runs, as whoever renews it sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Renewed {
+    pub(crate) job: JobId,
+    pub(crate) lane: LaneId,
+    pub(crate) attempt: i64,
+    pub(crate) is_cancel_requested: bool,
+}
+
+/// Prolongs all leases of an owner, and returns what he has.
+pub(crate) async fn renew_all(
+    conn: &mut Conn,
+    owner: &str,
+    lease_until: Millis,
+) -> Result<Vec<Renewed>, StoreError> {
+    let sql = "UPDATE jobs SET lease_until = $2 WHERE state = 'running' AND owner = $1
+               RETURNING id, lane, attempt, cancel_requested";
+    let renewed = |row: &Row| {
+        Ok(Renewed {
+            job: row.parsed("id")?,
+            lane: LaneId(row.text("lane")?),
+            attempt: row.int("attempt")?,
+            is_cancel_requested: row.is("cancel_requested")?,
+        })
+    };
+    conn.fetch_all(sql, values![owner, lease_until]).await?.iter().map(renewed).collect()
+}
+
+/// Returns the running jobs of an owner whose end was asked for.
+pub(crate) async fn cancel_requested_of(
+    conn: &mut Conn,
+    owner: &str,
+) -> Result<Vec<Job>, StoreError> {
+    let sql = "SELECT * FROM jobs WHERE state = 'running' AND owner = $1
+                   AND cancel_requested = 1";
+    conn.fetch_all(sql, values![owner]).await?.iter().map(Job::from_row).collect()
+}
+
 /// Ends a running job, whose lane is locked. Its owner stays on record.
 pub(crate) async fn end(
     conn: &mut Conn,
@@ -402,6 +453,43 @@ pub(crate) async fn request_cancel(
     Ok(conn.execute(sql, values![id, reason]).await? > 0)
 }
 
+/// Ends those of these jobs that are of this lane and have not begun; it is locked.
+pub(crate) async fn end_not_begun(
+    conn: &mut Conn,
+    lane: &LaneId,
+    ids: &[JobId],
+    state: JobState,
+    reason: &str,
+    now: Millis,
+) -> Result<u64, StoreError> {
+    let mut n_ended = 0;
+    for ids in ids.chunks(ROWS) {
+        let mut all = values![lane.as_str(), state.as_str(), reason, now].to_vec();
+        all.extend(ids.iter().map(|id| Value::from(*id)));
+        let places: Vec<_> = (5..=all.len()).map(|place| format!("${place}")).collect();
+        let sql = format!(
+            "UPDATE jobs SET state = $2, reason = $3, ended_at = $4
+             WHERE lane = $1 AND id IN ({}) AND state IN ('waiting', 'ready')",
+            places.join(", ")
+        );
+        n_ended += conn.execute(sql, &all).await?;
+    }
+    Ok(n_ended)
+}
+
+/// Returns the jobs that wait in a lane, in their order.
+pub(crate) async fn waiting_behind(
+    conn: &mut Conn,
+    lane: &LaneId,
+    limit: u32,
+) -> Result<Vec<Job>, StoreError> {
+    let sql = "SELECT * FROM jobs WHERE lane = $1 AND state IN ('waiting', 'ready', 'running')
+                   AND state = 'waiting'
+               ORDER BY seq LIMIT $2";
+    let rows = conn.fetch_all(sql, values![lane.as_str(), i64::from(limit)]).await?;
+    rows.iter().map(Job::from_row).collect()
+}
+
 /// Returns the running job of a lane.
 pub(crate) async fn running_in(
     conn: &mut Conn,
@@ -442,6 +530,37 @@ pub(crate) async fn expired(
     let rows = conn.fetch_all(sql, values![by, i64::from(limit)]).await?;
     rows.iter().map(Job::from_row).collect()
 }
+
+/// Which dead jobs are to be answered for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unanswered<'a> {
+    pub(crate) kind: &'a str,
+    /// The channel that is answered without the outbox.
+    pub(crate) but: &'a str,
+    /// Those that died since. Replies are removed from the outbox before dead
+    /// jobs are, so that without it old ones would be answered again.
+    pub(crate) since: Millis,
+}
+
+/// Returns dead jobs of conversations whose outbox has no reply of their last
+/// attempt (`job:attempt`): nobody was left to put one.
+pub(crate) async fn dead_without_reply(
+    conn: &mut Conn,
+    of: Unanswered<'_>,
+    limit: u32,
+) -> Result<Vec<Job>, StoreError> {
+    let values = values![of.kind, of.but, of.since, i64::from(limit)];
+    conn.fetch_all(DEAD_WITHOUT_REPLY, values).await?.iter().map(Job::from_row).collect()
+}
+
+const DEAD_WITHOUT_REPLY: &str =
+    "SELECT jobs.* FROM jobs JOIN conversations ON conversations.id = jobs.lane
+     WHERE jobs.state = 'dead' AND jobs.kind = $1 AND jobs.ended_at >= $3
+         AND conversations.channel <> $2
+         AND NOT EXISTS (
+             SELECT 1 FROM outbox
+             WHERE outbox.dedupe = jobs.id || ':' || CAST(jobs.attempt AS TEXT))
+     ORDER BY jobs.ended_at, jobs.id LIMIT $4";
 
 /// Returns a job by its id.
 pub(crate) async fn find(conn: &mut Conn, id: JobId) -> Result<Option<Job>, StoreError> {
@@ -495,31 +614,36 @@ pub(crate) async fn oldest_not_begun(conn: &mut Conn) -> Result<Option<Millis>, 
     row.map(|row| row.millis("enqueued_at")).transpose()
 }
 
-/// Removes jobs that were done or cancelled before a time, at most this many.
-pub(crate) async fn remove_ended(
-    conn: &mut Conn,
-    before: Millis,
-    limit: u32,
-) -> Result<u64, StoreError> {
-    let sql = "DELETE FROM jobs WHERE id IN (
-                   SELECT id FROM jobs
-                   WHERE state IN ('done', 'dead', 'cancelled') AND state <> 'dead'
-                       AND ended_at < $1
-                   ORDER BY ended_at LIMIT $2)";
-    conn.execute(sql, values![before, i64::from(limit)]).await
+/// Jobs that are over, by how long they are worth keeping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    DoneOrCancelled,
+    Dead,
 }
 
-/// Removes jobs that died before a time, at most this many.
-pub(crate) async fn remove_dead(
+/// Removes jobs that ended before a time, at most this many.
+pub(crate) async fn remove_before(
     conn: &mut Conn,
+    over: Over,
     before: Millis,
     limit: u32,
 ) -> Result<u64, StoreError> {
-    let sql = "DELETE FROM jobs WHERE id IN (
-                   SELECT id FROM jobs
-                   WHERE state IN ('done', 'dead', 'cancelled') AND state = 'dead'
-                       AND ended_at < $1
-                   ORDER BY ended_at LIMIT $2)";
+    // The states that an index is of are named as in it, so that it is used.
+    macro_rules! remove {
+        ($state:literal) => {
+            concat!(
+                "DELETE FROM jobs WHERE id IN (
+                     SELECT id FROM jobs
+                     WHERE state IN ('done', 'dead', 'cancelled') AND ",
+                $state,
+                " AND ended_at < $1 ORDER BY ended_at LIMIT $2)"
+            )
+        };
+    }
+    let sql = match over {
+        Over::DoneOrCancelled => remove!("state <> 'dead'"),
+        Over::Dead => remove!("state = 'dead'"),
+    };
     conn.execute(sql, values![before, i64::from(limit)]).await
 }
 
@@ -555,7 +679,6 @@ pub(crate) async fn forget_messages(
 /// Returns how the database would go about what is done most often.
 #[cfg(test)]
 pub(crate) async fn plans(conn: &mut Conn) -> Result<Vec<String>, StoreError> {
-    use super::db::Value;
     let explain = match conn.dialect() {
         Dialect::Sqlite => "EXPLAIN QUERY PLAN ",
         Dialect::Postgres => {

@@ -11,8 +11,10 @@ use super::{Conn, StoreError, db::values};
 
 /// All steps from an empty database to the present one. A step that was
 /// released is never changed; a change is a further step.
-const STEPS: &[(i64, &str, &str)] =
-    &[(1, "store", include_str!("../../migrations/0001_store.sql"))];
+const STEPS: &[(i64, &str, &str)] = &[
+    (1, "store", include_str!("../../migrations/0001_store.sql")),
+    (2, "runtime", include_str!("../../migrations/0002_runtime.sql")),
+];
 
 /// The version of the present schema.
 pub(super) fn newest() -> i64 {

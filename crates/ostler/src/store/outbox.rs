@@ -189,7 +189,39 @@ pub(crate) async fn failed(
     Ok(n_failed > 0)
 }
 
-/// Takes messages back from senders whose time is up, and returns how many.
+/// Gives a message back that was not tried, as when its sender is shutting
+/// down. Nothing has left, so nothing is unsure. Only the present attempt can
+/// say so; returns whether this is it.
+pub(crate) async fn give_back(
+    conn: &mut Conn,
+    id: OutboxId,
+    attempt: i64,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE outbox SET state = 'waiting', owner = NULL, lease_until = NULL
+               WHERE id = $1 AND attempt = $2 AND state = 'sending'";
+    let n_back = conn.execute(sql, values![id, attempt]).await?;
+    conn.wake(Topic::Outbox);
+    Ok(n_back > 0)
+}
+
+/// Returns when the next message that has to wait for its time is due, if one does.
+pub(crate) async fn next_due(conn: &mut Conn, now: Millis) -> Result<Option<Millis>, StoreError> {
+    let sql = "SELECT min(next_at) AS due FROM outbox WHERE state = 'waiting' AND next_at > $1";
+    conn.fetch_one(sql, values![now]).await?.opt_millis("due")
+}
+
+/// Takes messages back when a gateway starts: on SQLite all that were being
+/// sent, for no other gateway could be at it, whatever the leases say. On
+/// PostgreSQL only those whose time is up.
+pub(crate) async fn recover(conn: &mut Conn, now: Millis) -> Result<u64, StoreError> {
+    let by = match conn.dialect() {
+        Dialect::Sqlite => Millis(i64::MAX),
+        Dialect::Postgres => now,
+    };
+    reclaim(conn, by).await
+}
+
+/// Takes messages back from senders whose time was up by then, and returns how many.
 pub(crate) async fn reclaim(conn: &mut Conn, now: Millis) -> Result<u64, StoreError> {
     let sql = "UPDATE outbox SET state = 'waiting', is_unsure = 1, owner = NULL, lease_until = NULL
                WHERE state = 'sending' AND lease_until <= $1";
@@ -198,6 +230,26 @@ pub(crate) async fn reclaim(conn: &mut Conn, now: Millis) -> Result<u64, StoreEr
         conn.wake(Topic::Outbox);
     }
     Ok(n_back)
+}
+
+/// Prolongs the time of a sender that is still at it; returns whether it is.
+pub(crate) async fn renew(
+    conn: &mut Conn,
+    id: OutboxId,
+    attempt: i64,
+    lease_until: Millis,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE outbox SET lease_until = $3
+               WHERE id = $1 AND attempt = $2 AND state = 'sending'";
+    Ok(conn.execute(sql, values![id, attempt, lease_until]).await? > 0)
+}
+
+/// Notes that an attempt may have sent a message though it failed. Said before
+/// that, in the same write.
+pub(crate) async fn doubt(conn: &mut Conn, id: OutboxId, attempt: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE outbox SET is_unsure = 1
+               WHERE id = $1 AND attempt = $2 AND state = 'sending'";
+    conn.execute(sql, values![id, attempt]).await.map(drop)
 }
 
 /// Lists messages that were given up, by id, beginning after one of them.

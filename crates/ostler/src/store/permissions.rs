@@ -1,7 +1,7 @@
 //! Requests for permission that agents made, and how each was decided, once.
 
 use super::{
-    Conn, StoreError,
+    Conn, StoreError, Topic,
     db::{Row, values},
 };
 use crate::{
@@ -21,6 +21,8 @@ pub(crate) struct NewRequest {
     pub(crate) request: String,
     /// The whole request, as JSON.
     pub(crate) body: String,
+    /// Who may answer beside the operator, by his name in the channel.
+    pub(crate) asked_of: Option<String>,
     pub(crate) asked_at: Millis,
     pub(crate) expires_at: Millis,
 }
@@ -34,10 +36,18 @@ pub(crate) struct StoredRequest {
     pub(crate) resolution: Option<Resolution>,
 }
 
+/// An answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) decision: String,
+    /// What was said with it.
+    pub(crate) text: Option<String>,
+}
+
 /// How a request was decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolution {
-    pub(crate) decision: String,
+    pub(crate) decision: Decision,
     /// Nobody, if its time ran out.
     pub(crate) by: Option<String>,
     pub(crate) at: Option<Millis>,
@@ -55,46 +65,65 @@ pub(crate) enum Resolved {
     Unknown,
 }
 
-/// Stores a request.
-pub(crate) async fn ask(conn: &mut Conn, request: &NewRequest) -> Result<PermissionId, StoreError> {
-    let id = PermissionId::new();
-    conn.execute(
-        "INSERT INTO permission_requests
-             (id, conversation, turn, request, body, state, asked_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, 'open', $6, $7)",
-        values![
-            id,
-            request.conversation,
-            request.turn,
-            &request.request,
-            &request.body,
-            request.asked_at,
-            request.expires_at
-        ],
-    )
-    .await?;
-    Ok(id)
+/// Stores a request, and returns the id that it has: an earlier one, if the
+/// turn has asked this before. Doing it twice is the same as once.
+pub(crate) async fn ask(
+    conn: &mut Conn,
+    id: PermissionId,
+    request: &NewRequest,
+) -> Result<PermissionId, StoreError> {
+    let n_stored = conn
+        .execute(
+            "INSERT INTO permission_requests
+                 (id, conversation, turn, request, body, asked_of, state, asked_at, expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $8)
+             ON CONFLICT DO NOTHING",
+            values![
+                id,
+                request.conversation,
+                request.turn,
+                &request.request,
+                &request.body,
+                request.asked_of.as_deref(),
+                request.asked_at,
+                request.expires_at
+            ],
+        )
+        .await?;
+    if n_stored > 0 {
+        return Ok(id);
+    }
+    let sql = "SELECT id FROM permission_requests WHERE turn = $1 AND request = $2";
+    conn.fetch_one(sql, values![request.turn, &request.request]).await?.parsed("id")
 }
 
-/// Decides a request, if it is open and its time is not up.
+/// Decides a request, if it is open and its time is not up. The same said
+/// twice at the same time is the same as once.
 pub(crate) async fn resolve(
     conn: &mut Conn,
     id: PermissionId,
-    decision: &str,
+    decision: &Decision,
     by: &str,
     now: Millis,
 ) -> Result<Resolved, StoreError> {
     let sql = "UPDATE permission_requests
-               SET state = 'resolved', decision = $2, decided_by = $3, resolved_at = $4
-               WHERE id = $1 AND state = 'open' AND expires_at > $4";
-    if conn.execute(sql, values![id, decision, by, now]).await? > 0 {
+               SET state = 'resolved', decision = $2, answer = $3, decided_by = $4,
+                   resolved_at = $5
+               WHERE id = $1 AND state = 'open' AND expires_at > $5";
+    let values = values![id, &decision.decision, decision.text.as_deref(), by, now];
+    let is_resolved = conn.execute(sql, values).await? > 0;
+    conn.wake(Topic::Wishes);
+    if is_resolved {
         return Ok(Resolved::Now);
     }
+    let by = Some(by.to_owned());
+    let same = Resolution { decision: decision.clone(), by, at: Some(now) };
     Ok(match find(conn, id).await? {
         None => Resolved::Unknown,
         Some(StoredRequest { resolution: None, .. }) => Resolved::Late,
         Some(StoredRequest { resolution: Some(resolution), .. }) => match resolution.by {
             None => Resolved::Late,
+            Some(_) if resolution == same => Resolved::Now,
             Some(_) => Resolved::Before(resolution),
         },
     })
@@ -140,12 +169,36 @@ pub(crate) async fn open_in(
     rows.iter().map(StoredRequest::from_row).collect()
 }
 
+/// Returns the requests of a turn that were decided, or whose time was up.
+pub(crate) async fn resolved_of(
+    conn: &mut Conn,
+    turn: TurnId,
+) -> Result<Vec<StoredRequest>, StoreError> {
+    let sql = "SELECT * FROM permission_requests WHERE turn = $1 AND state = 'resolved'
+               ORDER BY id";
+    let rows = conn.fetch_all(sql, values![turn]).await?;
+    rows.iter().map(StoredRequest::from_row).collect()
+}
+
+/// Removes requests that were closed before a time, at most this many.
+pub(crate) async fn remove_before(
+    conn: &mut Conn,
+    before: Millis,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM permission_requests WHERE id IN (
+                   SELECT id FROM permission_requests
+                   WHERE state = 'resolved' AND resolved_at < $1
+                   ORDER BY resolved_at LIMIT $2)";
+    conn.execute(sql, values![before, i64::from(limit)]).await
+}
+
 impl StoredRequest {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
         let resolution = match row.opt_text("decision")? {
             None => None,
             Some(decision) => Some(Resolution {
-                decision,
+                decision: Decision { decision, text: row.opt_text("answer")? },
                 by: row.opt_text("decided_by")?,
                 at: row.opt_millis("resolved_at")?,
             }),
@@ -157,6 +210,7 @@ impl StoredRequest {
                 turn: row.parsed("turn")?,
                 request: row.text("request")?,
                 body: row.text("body")?,
+                asked_of: row.opt_text("asked_of")?,
                 asked_at: row.millis("asked_at")?,
                 expires_at: row.millis("expires_at")?,
             },

@@ -1,7 +1,10 @@
 //! The agents' own sessions, at most one for each agent of a conversation, with
 //! the memo that the next turn goes on from.
 
-use super::{Conn, StoreError, db::values};
+use super::{
+    Conn, StoreError,
+    db::{Row, values},
+};
 use crate::{clock::Millis, id::ConversationId};
 
 /// A session as it is stored.
@@ -23,14 +26,18 @@ pub(crate) async fn find(
     let sql =
         "SELECT session, memo, updated_at FROM sessions WHERE conversation = $1 AND agent = $2";
     let row = conn.fetch_optional(sql, values![conversation, agent]).await?;
-    row.map(|row| {
-        Ok(Session {
-            session: row.text("session")?,
-            memo: row.text("memo")?,
-            updated_at: row.millis("updated_at")?,
-        })
-    })
-    .transpose()
+    row.map(|row| Session::from_row(&row)).transpose()
+}
+
+/// Returns the sessions of a conversation, each with its agent.
+pub(crate) async fn list(
+    conn: &mut Conn,
+    conversation: ConversationId,
+) -> Result<Vec<(String, Session)>, StoreError> {
+    let sql = "SELECT agent, session, memo, updated_at FROM sessions WHERE conversation = $1
+               ORDER BY agent";
+    let rows = conn.fetch_all(sql, values![conversation]).await?;
+    rows.iter().map(|row| Ok((row.text("agent")?, Session::from_row(row)?))).collect()
 }
 
 /// Keeps the session of an agent in place of the one before.
@@ -61,8 +68,28 @@ pub(crate) async fn forget(
     conn.execute(sql, values![conversation, agent]).await.map(drop)
 }
 
+/// Forgets the sessions of all agents but one.
+pub(crate) async fn forget_others(
+    conn: &mut Conn,
+    conversation: ConversationId,
+    agent: &str,
+) -> Result<(), StoreError> {
+    let sql = "DELETE FROM sessions WHERE conversation = $1 AND agent <> $2";
+    conn.execute(sql, values![conversation, agent]).await.map(drop)
+}
+
 /// Forgets the sessions of all agents.
 pub(crate) async fn clear(conn: &mut Conn, conversation: ConversationId) -> Result<(), StoreError> {
     let sql = "DELETE FROM sessions WHERE conversation = $1";
     conn.execute(sql, values![conversation]).await.map(drop)
+}
+
+impl Session {
+    fn from_row(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            session: row.text("session")?,
+            memo: row.text("memo")?,
+            updated_at: row.millis("updated_at")?,
+        })
+    }
 }

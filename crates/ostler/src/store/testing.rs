@@ -9,7 +9,8 @@ use sqlx::{
 };
 use tempfile::TempDir;
 
-use super::{BoxFuture, Conn, Location, Store, StoreError, Use};
+use super::{BoxFuture, Conn, Location, Store, StoreError, Use, db::Row};
+use crate::{clock::Millis, id::OutboxId};
 
 /// A place for a store of a test's own.
 pub(crate) struct Place {
@@ -136,6 +137,53 @@ impl Store {
     {
         self.write(args, body).await.unwrap()
     }
+}
+
+/// A message of the outbox, as tests look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OutboxRow {
+    pub(crate) id: OutboxId,
+    pub(crate) state: String,
+    pub(crate) attempt: i64,
+    pub(crate) is_unsure: bool,
+    pub(crate) next_at: Millis,
+    pub(crate) reason: Option<String>,
+}
+
+/// Returns all messages of the outbox, by id.
+pub(crate) async fn outbox_rows(store: &Store) -> Vec<OutboxRow> {
+    let rows: Result<_, StoreError> = store
+        .read((), |conn, ()| {
+            Box::pin(async move { conn.fetch_all("SELECT * FROM outbox ORDER BY id", &[]).await })
+        })
+        .await;
+    let row = |row: &Row| {
+        Ok::<_, StoreError>(OutboxRow {
+            id: row.parsed("id")?,
+            state: row.text("state")?,
+            attempt: row.int("attempt")?,
+            is_unsure: row.is("is_unsure")?,
+            next_at: row.millis("next_at")?,
+            reason: row.opt_text("reason")?,
+        })
+    };
+    rows.unwrap().iter().map(|found| row(found).unwrap()).collect()
+}
+
+/// Takes the outbox away, so that everything that needs it fails.
+pub(crate) async fn hide_outbox(store: &Store) {
+    alter(store, "ALTER TABLE outbox RENAME TO outbox_away").await;
+}
+
+/// Brings it back.
+pub(crate) async fn show_outbox(store: &Store) {
+    alter(store, "ALTER TABLE outbox_away RENAME TO outbox").await;
+}
+
+async fn alter(store: &Store, sql: &'static str) {
+    let altered =
+        store.must(sql, |conn, sql| Box::pin(async move { conn.execute(*sql, &[]).await }));
+    altered.await;
 }
 
 /// Empties the queue, so that one store serves many runs of a property.

@@ -1,6 +1,8 @@
 //! What the store promises, on both databases.
 
 mod faults;
+mod requests;
+mod retention;
 mod tables;
 mod upkeep;
 

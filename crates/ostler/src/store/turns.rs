@@ -21,6 +21,16 @@ pub(crate) enum TurnState {
     Abandoned,
 }
 
+impl TurnState {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Ended => "ended",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
 /// A text that is no state.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no such state")]
@@ -109,6 +119,30 @@ pub(crate) async fn of_job(conn: &mut Conn, job: JobId) -> Result<Vec<StoredTurn
     rows.iter().map(StoredTurn::from_row).collect()
 }
 
+/// Returns the turn that runs for a job, the newest if several were left.
+pub(crate) async fn open_of(conn: &mut Conn, job: JobId) -> Result<Option<StoredTurn>, StoreError> {
+    let sql = "SELECT * FROM turns WHERE job = $1 AND state = 'running'
+               ORDER BY attempt DESC LIMIT 1";
+    let row = conn.fetch_optional(sql, values![job]).await?;
+    row.map(|row| StoredTurn::from_row(&row)).transpose()
+}
+
+/// Removes turns that ended before a time, at most this many. A turn stays for
+/// as long as its job or one of its events does.
+pub(crate) async fn remove_before(
+    conn: &mut Conn,
+    before: Millis,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM turns WHERE id IN (
+                   SELECT id FROM turns AS old
+                   WHERE state IN ('ended', 'abandoned') AND ended_at < $1
+                       AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = old.job)
+                       AND NOT EXISTS (SELECT 1 FROM events WHERE events.turn = old.id)
+                   ORDER BY ended_at LIMIT $2)";
+    conn.execute(sql, values![before, i64::from(limit)]).await
+}
+
 /// Lists the turns of a conversation by id, beginning after one of them.
 pub(crate) async fn list(
     conn: &mut Conn,
@@ -119,6 +153,17 @@ pub(crate) async fn list(
     let after = after.map(|id| id.to_string()).unwrap_or_default();
     let sql = "SELECT * FROM turns WHERE conversation = $1 AND id > $2 ORDER BY id LIMIT $3";
     let rows = conn.fetch_all(sql, values![conversation, &after, i64::from(limit)]).await?;
+    rows.iter().map(StoredTurn::from_row).collect()
+}
+
+/// Lists the newest turns of a conversation, newest first.
+pub(crate) async fn newest(
+    conn: &mut Conn,
+    conversation: ConversationId,
+    limit: u32,
+) -> Result<Vec<StoredTurn>, StoreError> {
+    let sql = "SELECT * FROM turns WHERE conversation = $1 ORDER BY id DESC LIMIT $2";
+    let rows = conn.fetch_all(sql, values![conversation, i64::from(limit)]).await?;
     rows.iter().map(StoredTurn::from_row).collect()
 }
 

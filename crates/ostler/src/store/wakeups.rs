@@ -30,15 +30,16 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) enum Topic {
     /// A job may be ready.
     Jobs = 1,
-    /// The end of a running job was asked for.
-    Cancels = 2,
+    /// Something is wanted of a running job: its end, or it was given an
+    /// answer to what it asked.
+    Wishes = 2,
     /// There are new events.
     Events = 4,
     /// A message may be ready to be sent.
     Outbox = 8,
 }
 
-const TOPICS: [Topic; 4] = [Topic::Jobs, Topic::Cancels, Topic::Events, Topic::Outbox];
+const TOPICS: [Topic; 4] = [Topic::Jobs, Topic::Wishes, Topic::Events, Topic::Outbox];
 
 /// A set of topics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -47,7 +47,7 @@ impl Talk<'_> {
 
     /// Takes a reply to the oldest request.
     fn reply(&mut self, line: &str) {
-        let Some(permission) = self.requests.first() else { return };
+        let Some((permission, _)) = self.requests.first() else { return };
         match asking::answer(permission, line) {
             Ok(answer) => {
                 let request = permission.request.clone();

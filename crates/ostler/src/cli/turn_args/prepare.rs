@@ -9,13 +9,14 @@ use ostler_core::{
     failure::chain,
     host::Host,
     memo::{Kept, Memo, MemoError},
-    request::{self, MemoKeeping, Open, Permissions, ProjectSettings, TurnRequest},
+    request::{self, MemoKeeping, Open, TurnRequest},
 };
 
 use super::TurnArgs;
 use crate::{
-    cli::{Exit, agents},
+    cli::Exit,
     config::Settings,
+    wishes::{Wishes, millis},
 };
 
 /// Why a turn was not even tried.
@@ -37,54 +38,48 @@ impl TurnArgs {
         settings: &Settings,
         host: &Host,
     ) -> Result<(CliAgent, TurnRequest), Refused> {
-        let spec = match &self.agent {
-            Some(name) => settings.roster.resolve(name).map_err(Refused::usage)?.clone(),
-            None => settings.agent.clone(),
-        };
-        let is_backend = spec.name == settings.agent.name;
+        let wishes = self.wishes()?;
+        let spec = wishes.agent(settings).map_err(Refused::usage)?;
         let cwd = working_directory(self.cwd.as_deref())?;
-        let home = self.isolated.then(|| host.isolated_home(&spec.name));
+        let mut request = wishes.request(spec, &cwd, settings, host);
         let kept = match settings.server_of(&spec.name) {
             Some(server) => Kept::Server(server.url()),
-            None => Kept::Home(home.as_deref()),
+            None => Kept::Home(request.options.home.as_deref()),
         };
-        let open = session(self, &spec, host, &cwd, kept)?;
-        let mut request = TurnRequest::new(String::new(), cwd);
-        request.open = open;
+        request.open = session(self, spec, host, &cwd, kept)?;
         request.memos = MemoKeeping::DataFolder;
-        request.timeout = self.timeout.unwrap_or(settings.timeout);
-        request.idle_timeout = self.idle_timeout.unwrap_or(settings.idle_timeout);
-        request.ask_timeout = self.ask_timeout.unwrap_or(settings.ask_timeout);
         request.transcript.clone_from(&self.transcript);
-        let options = &mut request.options;
-        options.model =
-            self.model.clone().or_else(|| settings.model.clone().filter(|_| is_backend));
-        options.system_prompt = system_prompt(self)?;
-        options.allowed_tools = Some(self.allow_tools.clone())
-            .filter(|tools| !tools.is_empty())
-            .or_else(|| settings.allowed_tools.clone());
-        options.max_turns = self.max_turns.or(settings.max_turns);
-        let by_default =
-            if spec.caps.supports_approvals { Permissions::Ask } else { Permissions::ReadOnly };
-        options.permissions =
-            self.permissions.map(Into::into).or(settings.permissions).unwrap_or(by_default);
-        options.thinking = self.thinking.map(Into::into).or(settings.thinking);
-        options.format = self.format.into();
-        options.extra_args.clone_from(&self.agent_args);
+        request.options.extra_args.clone_from(&self.agent_args);
         // Later ones override earlier ones.
-        let named = self.env.iter().map(|pair| variable(pair));
-        options.env = settings.env.iter().cloned().chain(named).collect();
-        if self.trust_project {
-            options.project_settings = ProjectSettings::Trusted;
-        }
-        options.home = home;
-        let mut agent = CliAgent::new(spec, host.clone());
-        if let Some(program) =
-            self.bin.clone().or_else(|| settings.program.clone().filter(|_| is_backend))
-        {
+        request.options.env.extend(self.env.iter().map(|pair| variable(pair)));
+        let mut agent = settings.cli_agent(spec, host);
+        if let Some(program) = self.bin.clone() {
             agent = agent.with_program(program);
         }
-        Ok((agents::attached(agent, settings), request))
+        Ok((agent, request))
+    }
+
+    /// Returns what of it can be wished of anybody who runs turns.
+    pub(crate) fn wishes(&self) -> Result<Wishes, Refused> {
+        Ok(Wishes {
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+            session: self.session.clone(),
+            cwd: self.cwd.clone(),
+            system: system_prompt(self)?,
+            allowed_tools: Some(self.allow_tools.clone()).filter(|tools| !tools.is_empty()),
+            max_turns: self.max_turns,
+            timeout_ms: self.timeout.map(millis),
+            idle_timeout_ms: self.idle_timeout.map(millis),
+            ask_timeout_ms: self.ask_timeout.map(millis),
+            permissions: self.permissions.map(Into::into),
+            thinking: self.thinking.map(Into::into),
+            format: Some(self.format.into()),
+            retries: None,
+            isolated: self.isolated,
+            cold: self.cold,
+            trust_project: self.trust_project,
+        })
     }
 
     /// Returns the same for a new conversation with another agent, to whom what

@@ -31,6 +31,11 @@ enum Step {
     Finish {
         ticket: usize,
         end: End,
+        /// Jobs that were answered with it, or so somebody says.
+        joined: Vec<usize>,
+    },
+    RenewAll {
+        worker: usize,
     },
     Cancel {
         job: usize,
@@ -74,7 +79,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(lane, priority, message)| Step::Enqueue { lane, priority, message }),
         8 => (0..WORKERS).prop_map(|worker| Step::Claim { worker }),
         3 => (0..20_usize).prop_map(|ticket| Step::Renew { ticket }),
-        8 => (0..20_usize, end).prop_map(|(ticket, end)| Step::Finish { ticket, end }),
+        8 => (0..20_usize, end, vec(0..30_usize, 0..4))
+            .prop_map(|(ticket, end, joined)| Step::Finish { ticket, end, joined }),
+        2 => (0..WORKERS).prop_map(|worker| Step::RenewAll { worker }),
         2 => (0..30_usize).prop_map(|job| Step::Cancel { job }),
         1 => (0..LANES).prop_map(|lane| Step::CancelLane { lane }),
         1 => (0..30_usize).prop_map(|job| Step::Retry { job }),
@@ -185,12 +192,13 @@ impl Both {
     async fn step(&mut self, step: &Step) {
         let now = self.model.now;
         match *step {
+            Step::RenewAll { worker } => self.renew_all(worker).await,
             Step::Enqueue { lane, priority, message } => {
                 self.enqueue(lane, priority, message).await;
             }
             Step::Claim { worker } => self.claim(worker).await,
             Step::Renew { ticket } => self.renew(ticket).await,
-            Step::Finish { ticket, end } => self.finish(ticket, end).await,
+            Step::Finish { ticket, end, ref joined } => self.finish(ticket, end, joined).await,
             Step::Cancel { job } => self.cancel(job).await,
             Step::CancelLane { lane } => self.cancel_lane(lane).await,
             Step::Retry { job } => self.retry(job).await,
@@ -297,7 +305,33 @@ impl Both {
         }
     }
 
-    async fn finish(&mut self, number: usize, end: End) {
+    async fn renew_all(&mut self, worker: usize) {
+        let now = self.model.now;
+        let owner = WorkerId::new(worker);
+        let wishes = self.queue.wishes(&owner).await.unwrap();
+        let mut renewed = self.queue.renew_all(&owner, now, LEASE).await.unwrap();
+        let is_his =
+            |job: &&mut ModelJob| job.state == JobState::Running && job.owner == Some(worker);
+        let mut expected = Vec::new();
+        for job in self.model.jobs.iter_mut().filter(is_his) {
+            job.lease_until = now.after(LEASE);
+            expected.push(Renewed {
+                job: job.id,
+                lane: lane(&job.lane.to_string()),
+                attempt: job.attempt,
+                is_cancel_requested: job.cancel_requested,
+            });
+        }
+        expected.sort_by_key(|renewed| renewed.job);
+        renewed.sort_by_key(|renewed| renewed.job);
+        assert_eq!(renewed, expected);
+        let mut wished: Vec<_> = wishes.iter().map(|job| job.id).collect();
+        wished.sort();
+        expected.retain(|renewed| renewed.is_cancel_requested);
+        assert_eq!(wished, expected.iter().map(|renewed| renewed.job).collect::<Vec<_>>());
+    }
+
+    async fn finish(&mut self, number: usize, end: End, joined: &[usize]) {
         let Some((ticket, worker)) = self.ticket(number) else { return };
         let now = self.model.now;
         let reason = String::new();
@@ -308,7 +342,17 @@ impl Both {
             End::RetryIn(ms) => JobEnd::Retry { not_before: Millis(now.0 + ms), reason },
             End::Release => JobEnd::Release,
         };
-        let finished = self.queue.finish(&ticket, said, now).await.unwrap();
+        let jobs = joined.iter().filter_map(|number| self.model.jobs.get(*number));
+        let jobs: Vec<_> = jobs.map(|job| job.id).collect();
+        let with =
+            Joined { jobs: jobs.clone(), state: JobState::Done, reason: "joined".to_owned() };
+        let finished: Result<_, StoreError> = self
+            .queue
+            .finish_with(&ticket, said, with, now, (), |_, state, ()| {
+                Box::pin(async move { Ok(state) })
+            })
+            .await;
+        let finished = finished.unwrap();
         let Some(job) = self.model.holds(&ticket, worker).cloned() else {
             assert_eq!(finished, Finished::Lost);
             return;
@@ -325,8 +369,14 @@ impl Both {
             End::RetryIn(_) if job.failures + 1 >= MAX_FAILURES => JobState::Dead,
             End::RetryIn(_) | End::Release => JobState::Ready,
         };
-        assert_eq!(finished, Finished::Now(state, ()));
+        assert_eq!(finished, Finished::Now(state, state));
         if state != JobState::Ready {
+            let lane = job.lane;
+            for joined in self.model.jobs.iter_mut().filter(|job| jobs.contains(&job.id)) {
+                if joined.lane == lane && joined.has_not_begun() {
+                    joined.state = JobState::Done;
+                }
+            }
             self.model.end(job.id, state);
             return;
         }

@@ -9,7 +9,6 @@ use crate::{
         conversations::{Address, AddressError},
         events::{Extent, NewEvent},
         outbox::{NewMessage, Next, Put},
-        permissions::{NewRequest, Resolved},
         sessions::Session,
         turns::{NewTurn, TurnState},
     },
@@ -52,8 +51,9 @@ on_both! {
         assert_ne!(other, first);
         let listed = store.read((), |conn, ()| Box::pin(conversations::list(conn, None, 10)));
         assert_eq!(listed.await.unwrap().len(), 2);
-        let after = store.read(first, |conn, id| Box::pin(conversations::list(conn, Some(*id), 1)));
-        assert_eq!(after.await.unwrap()[0].id, other);
+        let after = store.read(other, |conn, id| Box::pin(conversations::list(conn, Some(*id), 9)));
+        let after: Vec<_> = after.await.unwrap().iter().map(|found| found.id).collect();
+        assert_eq!(after, [first]);
     }
 
     async fn what_is_set_for_a_conversation_is_kept(store: Store) {
@@ -82,6 +82,9 @@ on_both! {
             sessions::keep(conn, *id, "pi", &session("three")).await?;
             conversations::set_agent(conn, *id, "codex").await?;
             assert_eq!(sessions::find(conn, *id, "codex").await?, Some(session("two")));
+            let of = |agent: &str, name| (agent.to_owned(), session(name));
+            let listed = sessions::list(conn, *id).await?;
+            assert_eq!(listed, [of("codex", "two"), of("pi", "three")]);
             sessions::forget(conn, *id, "codex").await?;
             assert_eq!(sessions::find(conn, *id, "codex").await?, None);
             conversations::set_agent(conn, *id, "claude").await?;
@@ -144,6 +147,12 @@ on_both! {
         assert_eq!((of[0].number, of[0].event.body.as_str(), of.len()), (122, "{\"seq\":7}", 1));
         let of_turn = store.read(turn, |conn, id| Box::pin(events::read_turn(conn, *id, 0, 10)));
         assert_eq!(of_turn.await.unwrap(), of);
+        for (seq, expected) in [(7, true), (8, false)] {
+            let is_stored = store.read((turn, seq), |conn, (turn, seq)| {
+                Box::pin(events::is_stored(conn, *turn, *seq))
+            });
+            assert_eq!(is_stored.await.unwrap(), expected);
+        }
         let rest = store.read(one, |conn, id| Box::pin(events::read_of(conn, *id, 119, 10)));
         let numbers: Vec<_> = rest.await.unwrap().iter().map(|event| event.number).collect();
         assert_eq!(numbers, [120, 121]);
@@ -182,10 +191,13 @@ on_both! {
             let second = NewTurn { job: first.job, ..turn(2) };
             turns::begin(conn, &first).await?;
             turns::begin(conn, &second).await?;
+            let open = turns::open_of(conn, first.job.unwrap()).await?;
+            assert_eq!(open.unwrap().turn, second);
             assert_eq!(turns::abandon(conn, first.job.unwrap(), 2, NOW).await?, 1);
             assert!(!turns::end(conn, first.id, "{\"late\":1}", NOW).await?);
             assert!(turns::end(conn, second.id, "{\"a\":1}", NOW).await?);
             assert!(!turns::end(conn, second.id, "{\"b\":1}", NOW).await?);
+            assert_eq!(turns::open_of(conn, first.job.unwrap()).await?, None);
             let of_job = turns::of_job(conn, first.job.unwrap()).await?;
             let states: Vec<_> = of_job.iter().map(|turn| turn.state).collect();
             assert_eq!(states, [TurnState::Abandoned, TurnState::Ended]);
@@ -217,6 +229,8 @@ on_both! {
             let retry = Next::RetryAt(later);
             assert!(outbox::failed(conn, first, 1, "rate limit", retry, NOW).await?);
             assert_eq!(claim(conn).await?, None);
+            assert_eq!(outbox::next_due(conn, NOW).await?, Some(later));
+            assert_eq!(outbox::next_due(conn, later).await?, None);
             let again = outbox::claim(conn, "me", later, LEASE).await?.unwrap();
             assert_eq!((again.id, again.attempt, again.is_unsure), (first, 2, false));
             // An earlier attempt cannot say any more that it failed.
@@ -244,6 +258,37 @@ on_both! {
         })).await;
     }
 
+    async fn a_message_that_was_not_tried_is_given_back_and_nothing_is_unsure(store: Store) {
+        store.must((), |conn, ()| Box::pin(async move {
+            outbox::put(conn, &message("1", "a"), NOW).await?;
+            let untried = outbox::claim(conn, "stopping", NOW, LEASE).await?.unwrap();
+            assert!(outbox::give_back(conn, untried.id, untried.attempt).await?);
+            assert!(!outbox::give_back(conn, untried.id, untried.attempt).await?);
+            let again = outbox::claim(conn, "next", NOW, LEASE).await?.unwrap();
+            assert_eq!((again.id, again.attempt, again.is_unsure), (untried.id, 2, false));
+            // It is another's now.
+            assert!(!outbox::give_back(conn, untried.id, untried.attempt).await?);
+            Ok(())
+        })).await;
+    }
+
+    async fn a_gateway_that_starts_on_a_file_takes_back_all_messages_of_the_one_before(
+        store: Store
+    ) {
+        let is_file = matches!(store.location(), Location::Sqlite(_));
+        store.must(is_file, |conn, is_file| Box::pin(async move {
+            outbox::put(conn, &message("1", "a"), NOW).await?;
+            outbox::claim(conn, "killed", NOW, LEASE).await?.unwrap();
+            // By a clock that was set back, its time has long to go.
+            let n_back = outbox::recover(conn, Millis(5)).await?;
+            assert_eq!(n_back, u64::from(*is_file));
+            assert_eq!(outbox::recover(conn, NOW.after(LEASE)).await?, u64::from(!is_file));
+            let again = outbox::claim(conn, "me", NOW.after(LEASE), LEASE).await?.unwrap();
+            assert!(again.is_unsure);
+            Ok(())
+        })).await;
+    }
+
     async fn a_message_that_was_given_up_is_shown_and_can_be_tried_again(store: Store) {
         store.must((), |conn, ()| Box::pin(async move {
             outbox::put(conn, &message("1", "a"), NOW).await?;
@@ -257,42 +302,6 @@ on_both! {
             let again = outbox::claim(conn, "me", NOW, LEASE).await?.unwrap();
             assert!(outbox::sent(conn, again.id, None, NOW).await?);
             assert_eq!(outbox::remove_before(conn, Millis(NOW.0 + 1), 9).await?, 1);
-            Ok(())
-        })).await;
-    }
-
-    async fn a_permission_request_is_decided_once_and_in_time(store: Store) {
-        let id = conversation(&store, "here").await;
-        store.must(id, |conn, id| Box::pin(async move {
-            let request = |name: &str| NewRequest {
-                conversation: *id,
-                turn: TurnId::new(),
-                request: name.to_owned(),
-                body: "{}".to_owned(),
-                asked_at: NOW,
-                expires_at: Millis(NOW.0 + 10),
-            };
-            let first = permissions::ask(conn, &request("1")).await?;
-            let second = permissions::ask(conn, &request("2")).await?;
-            assert_eq!(permissions::open_in(conn, *id).await?.len(), 2);
-            let allow = permissions::resolve(conn, first, "allow", "ann", NOW).await?;
-            assert_eq!(allow, Resolved::Now);
-            let deny = permissions::resolve(conn, first, "deny", "bob", NOW).await?;
-            let Resolved::Before(resolution) = deny else { panic!("{deny:?}") };
-            assert_eq!(resolution.by.as_deref(), Some("ann"));
-            let late = Millis(NOW.0 + 10);
-            let answer = permissions::resolve(conn, second, "allow", "ann", late).await?;
-            assert_eq!(answer, Resolved::Late);
-            assert_eq!(permissions::expire(conn, late).await?.len(), 1);
-            let answer = permissions::resolve(conn, second, "allow", "ann", NOW).await?;
-            assert_eq!(answer, Resolved::Late);
-            let unknown = crate::id::PermissionId::new();
-            let answer = permissions::resolve(conn, unknown, "allow", "ann", NOW).await?;
-            assert_eq!(answer, Resolved::Unknown);
-            let third = request("3");
-            permissions::ask(conn, &third).await?;
-            assert_eq!(permissions::expire_turn(conn, third.turn, NOW).await?, 1);
-            assert_eq!(permissions::open_in(conn, *id).await?, []);
             Ok(())
         })).await;
     }

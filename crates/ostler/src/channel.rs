@@ -1,0 +1,106 @@
+//! Where replies go: what carries a message to its address, and what becomes of
+//! one that did not get there. When to try again is up to the delivery.
+
+mod reply;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod webhook;
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+pub(crate) use self::reply::{Reply, ReplyError};
+use self::webhook::Webhook;
+use crate::{clock::Millis, store::outbox::Sending};
+
+/// The channel whose addresses are URLs, to which replies are posted.
+pub(crate) const WEBHOOK: &str = "webhook";
+
+/// Everything that can carry a message.
+#[derive(Debug)]
+pub(crate) struct Channels {
+    webhook: Webhook,
+}
+
+/// A message that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// What the other side calls it, if it says.
+    pub(crate) message: Option<String>,
+}
+
+/// A message that did not, as far as one knows.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{reason}")]
+pub(crate) struct SendError {
+    /// Why, in words that may be shown to anybody: the address is not in them.
+    pub(crate) reason: String,
+    pub(crate) next: Next,
+    /// Whether it may have arrived all the same.
+    pub(crate) is_unsure: bool,
+}
+
+/// What to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It may pass; not before this long, if the other side says so.
+    Retry {
+        after: Option<Duration>,
+    },
+    GiveUp,
+}
+
+impl Channels {
+    pub(crate) fn new() -> Self {
+        Self { webhook: Webhook::new(webhook::LIMITS) }
+    }
+
+    /// Makes some that are less patient.
+    #[cfg(test)]
+    pub(crate) fn with_limits(limits: webhook::Limits) -> Self {
+        Self { webhook: Webhook::new(limits) }
+    }
+
+    /// Sends a message. Ends within the time limits of its channel. Dropping the
+    /// future leaves it open whether the message arrived.
+    pub(crate) async fn send(&self, sending: &Sending) -> Result<Sent, SendError> {
+        match sending.message.channel.as_str() {
+            WEBHOOK => self.webhook.send(sending, Millis::now()).await,
+            other => Err(SendError {
+                reason: format!("there is no channel {other:?}"),
+                next: Next::GiveUp,
+                is_unsure: false,
+            }),
+        }
+    }
+}
+
+/// Returns where a message goes in words that may be shown to anybody: a URL may
+/// be all that one needs in order to write to its owner.
+pub(crate) fn place(channel: &str, address: &str) -> String {
+    match channel {
+        WEBHOOK => webhook::origin(address),
+        other => format!("the channel {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_told_without_what_is_secret_in_it() {
+        let url = "https://hooks.example:8443/services/very-secret?key=very-secret";
+        assert_eq!(place(WEBHOOK, url), "https://hooks.example:8443");
+        assert!(!place("else", "very-secret").contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn a_message_for_a_channel_that_there_is_not_is_given_up() {
+        let sending = testing::sending("carrier-pigeon", "roof");
+        let error = Channels::new().send(&sending).await.unwrap_err();
+        assert_eq!((error.next, error.is_unsure), (Next::GiveUp, false));
+        assert!(error.reason.contains("carrier-pigeon"), "{error}");
+    }
+}

@@ -1,0 +1,167 @@
+//! A receiver of webhooks for tests. It asks the test what to answer, so that a
+//! test says what happens when, and nothing has to wait for a clock.
+
+use std::{collections::HashMap, time::Duration};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time,
+};
+
+use super::Reply;
+use crate::{
+    id::{ConversationId, JobId, OutboxId, TurnId},
+    store::outbox::{NewMessage, Sending},
+};
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server that hands out what it was posted.
+pub(crate) struct Receiver {
+    /// Where it is, without a slash at the end.
+    pub(crate) url: String,
+    requests: mpsc::Receiver<Request>,
+    _tasks: JoinSet<()>,
+}
+
+/// What was posted, and waits for an answer. Dropped, it is cut off.
+pub(crate) struct Request {
+    pub(crate) path: String,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Value,
+    answer: oneshot::Sender<String>,
+}
+
+impl Request {
+    /// Answers with a status.
+    pub(crate) fn answer(self, status: u16) {
+        self.answer_with(status, "", "");
+    }
+
+    /// Answers with a status, a line of the head, and a body.
+    pub(crate) fn answer_with(self, status: u16, header: &str, body: &str) {
+        let line = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
+        let length = body.len();
+        self.answer_raw(format!(
+            "HTTP/1.1 {status} Test\r\n{line}Content-Length: {length}\r\n\r\n{body}"
+        ));
+    }
+
+    /// Answers with these bytes.
+    pub(crate) fn answer_raw(self, text: String) {
+        // Whoever asked may be gone.
+        self.answer.send(text).ok();
+    }
+
+    /// Answers nothing, until the other side has lost its patience.
+    pub(crate) async fn hold(mut self) {
+        self.answer.closed().await;
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.headers["idempotency-key"]
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.body["text"].as_str().unwrap()
+    }
+}
+
+impl Receiver {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (sender, requests) = mpsc::channel(64);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut calls = JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                calls.spawn(serve(stream, sender.clone()));
+            }
+        });
+        Self { url, requests, _tasks: tasks }
+    }
+
+    /// Returns what is posted next.
+    pub(crate) async fn next(&mut self) -> Request {
+        let next = time::timeout(PATIENCE, self.requests.recv()).await;
+        next.expect("nothing was posted").unwrap()
+    }
+
+    /// Returns what was posted and not taken yet.
+    pub(crate) fn try_next(&mut self) -> Option<Request> {
+        self.requests.try_recv().ok()
+    }
+}
+
+async fn serve(stream: TcpStream, requests: mpsc::Sender<Request>) {
+    let mut stream = BufReader::new(stream);
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await.unwrap_or(0) == 0 {
+            return;
+        }
+        let line = line.trim_end().to_owned();
+        if line.is_empty() {
+            break;
+        }
+        lines.push(line);
+    }
+    let path = lines[0].split(' ').nth(1).unwrap().to_owned();
+    let headers: HashMap<String, String> = lines[1..]
+        .iter()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+        .collect();
+    let mut body = vec![0; headers["content-length"].parse().unwrap()];
+    if stream.read_exact(&mut body).await.is_err() {
+        return;
+    }
+    let body = serde_json::from_slice(&body).unwrap();
+    let (answer, answered) = oneshot::channel();
+    if requests.send(Request { path, headers, body, answer }).await.is_err() {
+        return;
+    }
+    let answered = tokio::select! {
+        answered = answered => answered,
+        // The other side does not wait any more.
+        _ = stream.read_u8() => return,
+    };
+    if let Ok(text) = answered {
+        // It may have stopped listening.
+        stream.write_all(text.as_bytes()).await.ok();
+        stream.shutdown().await.ok();
+    }
+}
+
+/// Makes a reply for an address.
+pub(crate) fn message(channel: &str, address: &str, text: &str) -> NewMessage {
+    let reply = Reply {
+        conversation: ConversationId::new(),
+        job: JobId::new(),
+        turn: Some(TurnId::new()),
+        text: Some(text.to_owned()),
+        error: None,
+    };
+    NewMessage {
+        dedupe: reply.job.to_string(),
+        conversation: None,
+        turn: reply.turn,
+        channel: channel.to_owned(),
+        address: address.to_owned(),
+        body: reply.to_json(),
+    }
+}
+
+/// Makes a message that is being sent.
+pub(crate) fn sending(channel: &str, address: &str) -> Sending {
+    let message = message(channel, address, "hello");
+    Sending { id: OutboxId::new(), message, attempt: 1, is_unsure: false }
+}

@@ -1,0 +1,204 @@
+//! The channel whose addresses are URLs: a reply is posted there as JSON.
+//!
+//! Straight to the address: no proxy of the environment is asked, for a reply
+//! to this machine must never leave it, and no redirect is followed, for the
+//! sender gave one address and not whatever that leads to.
+
+mod verdict;
+
+use std::{sync::OnceLock, time::Duration};
+
+use ostler_core::failure::chain;
+use reqwest::{Client, Response, Url, header, redirect::Policy};
+use serde::Serialize;
+use thiserror::Error;
+use tokio::time;
+
+use self::verdict::{judge, no_answer, retry_after};
+use super::{Next, Reply, ReplyError, SendError, Sent, reply::Unreadable};
+use crate::{
+    clock::Millis,
+    id::{ConversationId, JobId, OutboxId, TurnId},
+    store::outbox::Sending,
+};
+
+/// The longest URL, in bytes.
+const LONGEST: usize = 512;
+/// How much of an answer is read, in bytes.
+const READ: usize = 4096;
+/// The time limits.
+pub(crate) const LIMITS: Limits = Limits {
+    connect: Duration::from_secs(5),
+    whole: Duration::from_secs(20),
+    body: Duration::from_secs(2),
+};
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) connect: Duration,
+    /// From the start to the head of the answer.
+    pub(crate) whole: Duration,
+    /// The body of a refusal, which is only good for its words.
+    pub(crate) body: Duration,
+}
+
+/// A text that is not the URL of a webhook.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum UrlError {
+    #[error("it is not a URL ({0}); give one such as https://example.org/replies")]
+    NotAUrl(String),
+    #[error("its scheme is {0}; give a URL that begins with http:// or https://")]
+    Scheme(String),
+    #[error("it has a user name or a password in it; put a secret into the path or the query")]
+    UserInfo,
+    #[error("it is longer than {LONGEST} bytes")]
+    Long,
+    #[error("it has a space or a control character in it; write such characters as %20")]
+    Space,
+}
+
+/// Checks an address before anything is accepted for it.
+pub(crate) fn check(url: &str) -> Result<(), UrlError> {
+    if url.len() > LONGEST {
+        return Err(UrlError::Long);
+    }
+    // Reading a URL would drop some of them without a word.
+    if url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(UrlError::Space);
+    }
+    let parsed = Url::parse(url).map_err(|error| UrlError::NotAUrl(error.to_string()))?;
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return Err(UrlError::Scheme(parsed.scheme().to_owned()));
+    }
+    if !parsed.username().is_empty() || parsed.password().is_some() {
+        return Err(UrlError::UserInfo);
+    }
+    Ok(())
+}
+
+/// Returns the start of a URL, up to its path.
+pub(super) fn origin(url: &str) -> String {
+    let parsed = Url::parse(url).ok();
+    parsed.map_or_else(|| "a webhook".to_owned(), |url| url.origin().ascii_serialization())
+}
+
+/// What posts replies.
+#[derive(Debug)]
+pub(crate) struct Webhook {
+    limits: Limits,
+    plain: OnceLock<Client>,
+    /// Made when it is first needed: the certificates of the system are read then,
+    /// which takes a moment, and fails where there are none.
+    secure: OnceLock<Client>,
+}
+
+/// What is posted. The field names are part of the contract.
+#[derive(Serialize)]
+struct Body<'a> {
+    id: OutboxId,
+    conversation: ConversationId,
+    job: JobId,
+    turn: Option<TurnId>,
+    text: Option<&'a str>,
+    error: Option<&'a ReplyError>,
+    is_unsure: bool,
+}
+
+impl Webhook {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, plain: OnceLock::new(), secure: OnceLock::new() }
+    }
+
+    /// Posts a reply.
+    pub(super) async fn send(&self, sending: &Sending, now: Millis) -> Result<Sent, SendError> {
+        let url = &sending.message.address;
+        // It was checked when it came, by a program that may have had other rules.
+        check(url).map_err(|error| certain(Next::GiveUp, error.to_string()))?;
+        let reply = Reply::from_json(&sending.message.body).map_err(|error| match error {
+            // Another gateway at the same store may be of that version.
+            Unreadable::Newer(_) => certain(Next::Retry { after: None }, error.to_string()),
+            Unreadable::Broken(_) => certain(Next::GiveUp, error.to_string()),
+        })?;
+        let client = self.client(url).map_err(|error| {
+            let reason = format!("could not prepare the call: {}", chain(&error.without_url()));
+            certain(Next::Retry { after: None }, reason)
+        })?;
+        let body = Body {
+            id: sending.id,
+            conversation: reply.conversation,
+            job: reply.job,
+            turn: reply.turn,
+            text: reply.text.as_deref(),
+            error: reply.error.as_ref(),
+            is_unsure: sending.is_unsure,
+        };
+        let call = client
+            .post(url)
+            .header("Idempotency-Key", sending.id.to_string())
+            .json(&body)
+            .timeout(self.limits.whole);
+        match call.send().await {
+            Ok(response) => self.answered(response, now).await,
+            Err(error) => Err(no_answer(error, self.limits.whole)),
+        }
+    }
+
+    async fn answered(&self, response: Response, now: Millis) -> Result<Sent, SendError> {
+        let status = response.status();
+        if status.is_success() {
+            // It said that it has the reply; what else it says does not change that.
+            return Ok(Sent { message: None });
+        }
+        let after = response.headers().get(header::RETRY_AFTER);
+        let after = after.and_then(|after| after.to_str().ok());
+        let after = after.and_then(|after| retry_after(after, now));
+        let said = time::timeout(self.limits.body, start_of(response)).await.unwrap_or_default();
+        Err(judge(status, after, &said))
+    }
+
+    fn client(&self, url: &str) -> reqwest::Result<&Client> {
+        let is_secure = Url::parse(url).is_ok_and(|url| url.scheme() == "https");
+        let cell = if is_secure { &self.secure } else { &self.plain };
+        if let Some(client) = cell.get() {
+            return Ok(client);
+        }
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Somebody else may be quicker, and then theirs is as good.
+            rustls::crypto::ring::default_provider().install_default().ok();
+        }
+        let builder = Client::builder();
+        let builder = if is_secure { builder } else { builder.tls_certs_only([]) };
+        let client = builder
+            .no_proxy()
+            .redirect(Policy::none())
+            .connect_timeout(self.limits.connect)
+            // A kept connection may be gone when it is used again, and nobody could
+            // say then whether the reply was.
+            .pool_max_idle_per_host(0)
+            .user_agent(concat!("ostler/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(cell.get_or_init(|| client))
+    }
+}
+
+/// Makes an error of a message that certainly did not leave.
+fn certain(next: Next, reason: String) -> SendError {
+    SendError { reason, next, is_unsure: false }
+}
+
+/// Reads the start of an answer, as far as it comes.
+async fn start_of(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= READ {
+            body.truncate(READ);
+            break;
+        }
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! `ostler serve`: runs the gateway until it is told to stop.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use ostler_core::failure::chain;
+use serde_json::json;
+
+use super::{Exit, signals::Signals};
+use crate::{
+    config::{Flag, Loader, Problems},
+    daemon::{Daemon, Parts},
+};
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Where to listen for HTTP [default: $OSTLER_LISTEN, else gateway.listen, else 127.0.0.1:8474]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+}
+
+/// Runs the gateway.
+pub(crate) async fn run(args: ServeArgs, mut loader: Loader) -> Result<Exit, Problems> {
+    if let Some(listen) = args.listen {
+        let value = json!(listen.to_string());
+        loader.flags.push(Flag { name: "--listen", key: "gateway.listen", value });
+    }
+    let parts = Parts::read(loader).await?;
+    let mut signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => {
+            tracing::error!(%error, "cannot listen for signals");
+            return Ok(Exit::Failed);
+        }
+    };
+    let daemon = match Box::pin(Daemon::start(parts)).await {
+        Ok(daemon) => daemon,
+        Err(error) => {
+            tracing::error!("the gateway did not start: {}", chain(&error));
+            return Ok(Exit::Failed);
+        }
+    };
+    signals.next().await;
+    tracing::info!("stopping; a second signal stops at once");
+    tokio::select! {
+        () = daemon.stop() => {
+            tracing::info!("stopped");
+            Ok(Exit::Answered)
+        }
+        _ = signals.next() => {
+            tracing::warn!("stopped at once; what ran is resumed by the next gateway");
+            Ok(Exit::Cancelled)
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The gateway: what every input goes through, from its acceptance to the reply.
+//!
+//! ```text
+//!  message ─► gate ─► job in the store ─► runtime ─► attempt ─► ending ─► outbox ─► delivery
+//!                                            │          │ events
+//!                                          begin       log ─► follow (readers)
+//! ```
+//!
+//! State lives in the store, so that a gateway that is killed goes on where it
+//! was: each arrow that crosses a process boundary is a transaction.
+
+pub(crate) mod asking;
+mod attempt;
+mod begin;
+pub(crate) mod delivery;
+mod ending;
+pub(crate) mod follow;
+mod gate;
+pub(crate) mod inbound;
+mod joined;
+mod log;
+pub(crate) mod policy;
+mod result;
+mod retry;
+mod runtime;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+
+use std::{sync::Arc, time::Duration};
+
+use ostler_core::permission::Answer;
+use serde::Serialize;
+use tokio::{sync::watch, time};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::{
+    asking::{Actor, AnswerError},
+    attempt::Tools,
+    follow::{Follower, Of, Reader},
+    inbound::{Accepted, Inbound, LOCAL, Refusal},
+    log::Log,
+    policy::Policy,
+    runtime::Runtime,
+};
+use crate::{
+    channel::{WEBHOOK, webhook},
+    clock::Millis,
+    id::{ConversationId, JobId, PermissionId},
+    queue::{CancelOutcome, LaneCancel, LaneId, Limits, Queue, Stats, WorkerId},
+    store::{Store, StoreError},
+};
+
+/// Why a job was cancelled by somebody who did not say more.
+const CANCELLED: &str = "cancelled";
+/// A shorter lease would expire while it is renewed.
+const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+/// How long the last events may take to be stored.
+const WRITING: Duration = Duration::from_secs(10);
+/// How long turns may take to end after they were stopped.
+const STOPPING: Duration = Duration::from_secs(10);
+
+/// A gateway that runs. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Gateway {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Store,
+    queue: Queue,
+    policy: watch::Receiver<Arc<Policy>>,
+    runtime: Runtime,
+    /// Nothing more is accepted.
+    closing: CancellationToken,
+    since: Millis,
+    tasks: TaskTracker,
+    upkeep: CancellationToken,
+    log: Log,
+    name: String,
+}
+
+/// How a gateway stands. The field names are part of the contract.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Standing {
+    pub(crate) version: &'static str,
+    pub(crate) pid: u32,
+    pub(crate) gateway: String,
+    pub(crate) since: Millis,
+    pub(crate) stopping: bool,
+    pub(crate) turns_running: usize,
+    pub(crate) queue: Option<Stats>,
+}
+
+impl Gateway {
+    /// Starts a gateway on an open store: takes back what a killed one had, and
+    /// begins to work. Without a word for as long as the lease, its jobs are
+    /// another's.
+    pub(crate) async fn start(
+        store: Store,
+        policy: watch::Receiver<Arc<Policy>>,
+        lease: Duration,
+    ) -> Result<Self, StoreError> {
+        let now = Millis::now();
+        let lease = lease.max(SHORTEST_LEASE);
+        let name = format!("gw_{}", uuid::Uuid::now_v7().simple());
+        let queue = Queue::new(store.clone(), Limits::default());
+        let reclaimed = queue.recover(now).await?;
+        if reclaimed.ready > 0 {
+            tracing::info!(jobs = reclaimed.ready, "going on with what was interrupted");
+        }
+        let tasks = TaskTracker::new();
+        let upkeep = CancellationToken::new();
+        let log = Log::start(store.clone(), &tasks);
+        let tools = Tools { store: store.clone(), queue: queue.clone(), log: log.clone() };
+        tasks.spawn(upkeep::keep_up(tools.clone(), policy.clone(), upkeep.clone()));
+        let owner = WorkerId::new(&name);
+        let runtime = Runtime::start(tools, policy.clone(), owner, lease, &tasks);
+        let closing = CancellationToken::new();
+        let since = now;
+        let shared =
+            Shared { store, queue, policy, runtime, closing, since, tasks, upkeep, log, name };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Returns how long turns may take to end when the gateway stops.
+    pub(crate) fn shutdown_grace(&self) -> Duration {
+        self.shared.policy.borrow().shutdown_grace
+    }
+
+    /// Returns the name that no other gateway has.
+    pub(crate) fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Accepts a message. It is stored when this returns, and will be answered.
+    pub(crate) async fn accept(&self, inbound: Inbound) -> Result<Accepted, Refusal> {
+        let shared = &self.shared;
+        if shared.closing.is_cancelled() {
+            return Err(Refusal::Stopping);
+        }
+        if inbound.text.trim().is_empty() {
+            return Err(Refusal::Empty);
+        }
+        match inbound.address.channel() {
+            LOCAL => {}
+            WEBHOOK => webhook::check(inbound.address.key())
+                .map_err(|error| Refusal::Url(error.to_string()))?,
+            other => return Err(Refusal::Channel(other.to_owned())),
+        }
+        let policy = Arc::clone(&shared.policy.borrow());
+        if let Some(agent) = &inbound.wishes.agent {
+            policy.agents.resolve(Some(agent)).map_err(Refusal::Agent)?;
+        }
+        // The id is made here: a try whose commit may have happened is told
+        // from the next one by it.
+        let args = (JobId::new(), inbound, policy.rules.clone(), Millis::now());
+        shared
+            .store
+            .write_repeatable(args, |conn, (id, inbound, rules, now)| {
+                Box::pin(gate::store(conn, *id, inbound, rules, *now))
+            })
+            .await
+    }
+
+    /// Reads events from a number on.
+    pub(crate) fn reader(&self, of: Of, after: i64) -> Reader {
+        Reader::new(self.shared.store.clone(), of, after)
+    }
+
+    /// Follows a job to its end.
+    pub(crate) fn follow(&self, job: JobId) -> Follower {
+        Follower::new(self.shared.store.clone(), job)
+    }
+
+    /// Cancels a job: one that waits never runs, one that runs is stopped.
+    pub(crate) async fn cancel_job(&self, job: JobId) -> Result<CancelOutcome, StoreError> {
+        self.shared.queue.cancel(job, CANCELLED, Millis::now()).await
+    }
+
+    /// Cancels what runs and what waits in a conversation.
+    pub(crate) async fn cancel_conversation(
+        &self,
+        conversation: ConversationId,
+    ) -> Result<LaneCancel, StoreError> {
+        let lane = LaneId::new(conversation.to_string());
+        self.shared.queue.cancel_lane(&lane, CANCELLED, Millis::now()).await
+    }
+
+    /// Answers what an agent asked.
+    pub(crate) async fn answer(
+        &self,
+        request: PermissionId,
+        answer: Answer,
+        by: Actor,
+    ) -> Result<(), AnswerError> {
+        asking::answer(&self.shared.store, request, answer, by).await
+    }
+
+    /// Says how it stands.
+    pub(crate) async fn standing(&self) -> Standing {
+        let shared = &self.shared;
+        Standing {
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            gateway: shared.name.clone(),
+            since: shared.since,
+            stopping: shared.closing.is_cancelled(),
+            turns_running: shared.runtime.n_running(),
+            queue: shared.queue.stats().await.ok(),
+        }
+    }
+
+    /// Whether it still looks after its jobs. A store that is away does not make
+    /// it unwell: starting again would not help.
+    pub(crate) fn is_well(&self) -> bool {
+        self.shared.runtime.is_well()
+    }
+
+    /// Looks at everything now, for somebody else changed the store.
+    pub(crate) fn look_again(&self) {
+        self.shared.runtime.look_again();
+    }
+
+    /// Takes no more messages.
+    pub(crate) fn close(&self) {
+        self.shared.closing.cancel();
+    }
+
+    /// Stops working: no more jobs are begun, running turns have `grace` to
+    /// end, the others are stopped and resumed by the next gateway. Returns when
+    /// everything that happened is stored.
+    pub(crate) async fn stop(&self, grace: Duration) {
+        let shared = &self.shared;
+        shared.closing.cancel();
+        shared.runtime.stop(grace, STOPPING).await;
+        shared.upkeep.cancel();
+        shared.tasks.close();
+        let written = async {
+            shared.log.close().await;
+            shared.tasks.wait().await;
+        };
+        if time::timeout(WRITING, written).await.is_err() {
+            tracing::error!("the last events could not be stored");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Requests for permission as stored things: whoever may answer one does so
+//! once, from wherever, and it is written down who it was.
+
+use std::collections::HashMap;
+
+use ostler_core::permission::{Answer, DecidedBy, Decision, Permission};
+use thiserror::Error;
+
+use crate::{
+    clock::Millis,
+    id::{ConversationId, PermissionId, TurnId},
+    store::{
+        Conn, Store, StoreError, WriteError,
+        audit::{self, Entry},
+        permissions::{self, NewRequest, Resolved, StoredRequest},
+    },
+};
+
+/// How many messages are looked at together.
+pub(crate) const AT_ONCE: u32 = 20;
+/// How long a request without a time of its own is open.
+const OPEN: std::time::Duration = std::time::Duration::from_secs(300);
+
+/// Who answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Actor {
+    /// Whoever runs the gateway may answer everything.
+    Operator(String),
+    /// Somebody in a channel, by the name that the channel vouches for.
+    Sender(String),
+}
+
+impl Actor {
+    fn name(&self) -> &str {
+        match self {
+            Self::Operator(name) | Self::Sender(name) => name,
+        }
+    }
+
+    /// Whether this one may answer: the operator, or who asked the agent.
+    fn may_answer(&self, request: &StoredRequest) -> bool {
+        match self {
+            Self::Operator(_) => true,
+            Self::Sender(name) => request.request.asked_of.as_deref() == Some(name),
+        }
+    }
+}
+
+/// Why an answer was not taken.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum AnswerError {
+    #[error("there is no such request")]
+    Unknown,
+    #[error("only who asked the agent, or the operator, may answer this")]
+    NotYours,
+    #[error("it was decided before: {0}")]
+    Before(String),
+    #[error("its time is up; it counts as denied")]
+    Late,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl WriteError for AnswerError {
+    fn store_error(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Unknown | Self::NotYours | Self::Before(_) | Self::Late => None,
+        }
+    }
+}
+
+/// A request as an agent makes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) conversation: ConversationId,
+    pub(crate) turn: TurnId,
+    /// Who asked the agent, and may answer.
+    pub(crate) of: String,
+    pub(crate) permission: &'a Permission,
+}
+
+/// Stores a request. Nothing, if that is not possible: then nobody can answer
+/// it, and it is denied when its time is up.
+pub(crate) async fn store(store: &Store, asked: Asked<'_>) -> Option<PermissionId> {
+    let id = PermissionId::new();
+    let now = Millis::now();
+    let expires_at = asked.permission.expires_at.map(|at| Millis(at.as_millisecond()));
+    let request = NewRequest {
+        conversation: asked.conversation,
+        turn: asked.turn,
+        request: asked.permission.request.clone(),
+        body: serde_json::to_string(asked.permission).unwrap_or_default(),
+        asked_of: Some(asked.of),
+        asked_at: now,
+        expires_at: expires_at.unwrap_or_else(|| now.after(OPEN)),
+    };
+    let stored = store.write_repeatable((id, request), |conn, (id, request)| {
+        Box::pin(permissions::ask(conn, *id, request))
+    });
+    match stored.await {
+        Ok(id) => Some(id),
+        Err(error) => {
+            tracing::warn!(%error, "a request for permission could not be stored");
+            None
+        }
+    }
+}
+
+/// Answers a request, once, and writes down who did.
+pub(crate) async fn answer(
+    store: &Store,
+    id: PermissionId,
+    answer: Answer,
+    by: Actor,
+) -> Result<(), AnswerError> {
+    let args = (id, answer, by, Millis::now());
+    store
+        .write(args, |conn, (id, answer, by, now)| Box::pin(decide(conn, *id, answer, by, *now)))
+        .await
+}
+
+async fn decide(
+    conn: &mut Conn,
+    id: PermissionId,
+    answer: &Answer,
+    by: &Actor,
+    now: Millis,
+) -> Result<(), AnswerError> {
+    let request = permissions::find(conn, id).await?.ok_or(AnswerError::Unknown)?;
+    if !by.may_answer(&request) {
+        return Err(AnswerError::NotYours);
+    }
+    let decision = answer.decision.code();
+    let said = permissions::Decision { decision: decision.to_owned(), text: answer.text.clone() };
+    match permissions::resolve(conn, id, &said, by.name(), now).await? {
+        Resolved::Now => {}
+        Resolved::Before(earlier) => return Err(AnswerError::Before(earlier.decision.decision)),
+        Resolved::Late => return Err(AnswerError::Late),
+        Resolved::Unknown => return Err(AnswerError::Unknown),
+    }
+    let entry = Entry {
+        at: now,
+        actor: by.name().to_owned(),
+        action: format!("permission.{decision}"),
+        subject: id.to_string(),
+        detail: request.request.body,
+    };
+    Ok(audit::add(conn, &entry).await?)
+}
+
+/// Returns the answers that were given to open requests of a turn.
+pub(crate) async fn answers(
+    store: &Store,
+    turn: TurnId,
+    open: &HashMap<String, PermissionId>,
+) -> Vec<(String, Answer)> {
+    let decided = store.read(turn, |conn, turn| Box::pin(permissions::resolved_of(conn, *turn)));
+    let Ok(decided) = decided.await else { return Vec::new() };
+    let given = decided.into_iter().filter_map(|StoredRequest { id, request, resolution }| {
+        let resolution = resolution.filter(|_| open.get(&request.request) == Some(&id))?;
+        // What was decided by nobody, the turn knows by itself.
+        resolution.by.as_ref()?;
+        let permissions::Decision { decision, text } = resolution.decision;
+        Some((request.request, Answer { decision: Decision::parse(&decision)?, text }))
+    });
+    given.collect()
+}
+
+/// Writes down how a request was decided without an answer from here.
+pub(crate) async fn settle(store: &Store, id: PermissionId, decision: Decision, by: DecidedBy) {
+    let args = (id, decision, by, Millis::now());
+    let settled = store.write_repeatable(args, |conn, (id, decision, by, now)| {
+        Box::pin(async move {
+            let by = by.code();
+            let decision = decision.code().to_owned();
+            let decision = permissions::Decision { decision, text: None };
+            permissions::resolve(conn, *id, &decision, by, *now).await.map(drop)
+        })
+    });
+    if let Err(error) = settled.await {
+        let error: StoreError = error;
+        tracing::warn!(%error, "how a request for permission was decided could not be stored");
+    }
+}

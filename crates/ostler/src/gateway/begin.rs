@@ -1,0 +1,199 @@
+//! The beginning of a job: what is found in the store when it is claimed, and
+//! what is written in the same transaction.
+
+use std::sync::Arc;
+
+use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
+
+use super::{
+    inbound::{PROMPT, Payload, RESET},
+    policy::Policy,
+};
+use crate::{
+    clock::Millis,
+    config::Busy,
+    id::{ConversationId, JobId, TurnId},
+    queue::Job,
+    store::{
+        Conn, StoreError,
+        conversations::{self, Address, Conversation},
+        jobs, sessions,
+        turns::{self, NewTurn, StoredTurn},
+    },
+};
+
+/// How many messages may be answered at once.
+const TOGETHER: u32 = 20;
+
+/// What a claim is made with.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    pub(crate) policy: Arc<Policy>,
+    /// What its turn will be called.
+    pub(crate) turn: TurnId,
+    pub(crate) now: Millis,
+}
+
+/// What there is to do.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    Turn(Box<Beginning>),
+    /// The conversation begins afresh.
+    Reset(Place),
+    /// A fixed text is the answer.
+    Fixed(Place, String),
+    /// Nothing can come of it.
+    Unusable(Option<Place>, String),
+}
+
+/// Whom a job is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) conversation: ConversationId,
+    /// Where the reply goes.
+    pub(crate) target: Address,
+    pub(crate) sender: String,
+}
+
+/// A turn that begins.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    pub(crate) place: Place,
+    pub(crate) payload: Payload,
+    pub(crate) agent: AgentRef,
+    /// What is known of the session that goes on.
+    pub(crate) memo: Option<Memo>,
+    /// How earlier turns of the job failed.
+    pub(crate) earlier: Vec<FailureKind>,
+    /// Messages that are part of the prompt.
+    pub(crate) joined: Vec<(JobId, Payload)>,
+}
+
+/// Begins a job that was just claimed, within the same write.
+pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<Begun, StoreError> {
+    let unusable = |place, why: &str| Ok(Begun::Unusable(place, why.to_owned()));
+    let Ok(id) = job.lane.as_str().parse() else {
+        return unusable(None, "the job belongs to no conversation");
+    };
+    let Some(conversation) = conversations::find(conn, id).await? else {
+        return unusable(None, "the job's conversation is gone");
+    };
+    let payload = match Payload::read(&job.payload) {
+        Ok(payload) => payload,
+        Err(why) => return unusable(None, &why),
+    };
+    let target = match Address::new(&payload.channel, &payload.address) {
+        Ok(target) => target,
+        Err(error) => return unusable(None, &error.to_string()),
+    };
+    let place = Place { conversation: id, target, sender: payload.sender.clone() };
+    match job.kind.as_str() {
+        RESET => return Ok(Begun::Reset(place)),
+        PROMPT => {}
+        other => return unusable(Some(place), &format!("there are no jobs of kind {other:?}")),
+    }
+    if let Some(text) = &claim.policy.fixed_reply {
+        return Ok(Begun::Fixed(place, text.clone()));
+    }
+    let agent = match choose(conn, &conversation, &payload, &claim.policy).await? {
+        Ok(agent) => agent,
+        Err(why) => return unusable(Some(place), &why),
+    };
+    let history = turns::of_job(conn, job.id).await?;
+    turns::abandon(conn, job.id, job.attempt, claim.now).await?;
+    // An earlier attempt may have begun the fresh session already.
+    if payload.fresh.is_some() && history.is_empty() {
+        sessions::clear(conn, id).await?;
+    }
+    let memo = memo(conn, id, &agent, &payload).await?;
+    let turn = NewTurn {
+        id: claim.turn,
+        conversation: id,
+        job: Some(job.id),
+        attempt: job.attempt,
+        agent: agent.name.to_string(),
+        begun_at: claim.now,
+    };
+    turns::begin(conn, &turn).await?;
+    let joined = match claim.policy.rules.busy {
+        Busy::Combine => {
+            let behind = jobs::waiting_behind(conn, &job.lane, TOGETHER).await?;
+            joining(&payload, behind)
+        }
+        Busy::Queue | Busy::Steer | Busy::Interrupt => Vec::new(),
+    };
+    let earlier = history.iter().filter_map(failure_of).collect();
+    Ok(Begun::Turn(Box::new(Beginning { place, payload, agent, memo, earlier, joined })))
+}
+
+/// Chooses who answers. Whoever is named becomes the conversation's agent, and
+/// nobody comes back to a session from before somebody else answered.
+async fn choose(
+    conn: &mut Conn,
+    conversation: &Conversation,
+    payload: &Payload,
+    policy: &Policy,
+) -> Result<Result<AgentRef, String>, StoreError> {
+    let named = payload.wishes.agent.as_deref();
+    let agent = match policy.agents.resolve(named.or(conversation.agent.as_deref())) {
+        Ok(agent) => agent,
+        Err(why) => return Ok(Err(why)),
+    };
+    let now = policy.agents.resolve(conversation.agent.as_deref());
+    if named.is_some() && now.is_ok_and(|now| now.name != agent.name) {
+        conversations::set_agent(conn, conversation.id, &agent.name).await?;
+    }
+    sessions::forget_others(conn, conversation.id, &agent.name).await?;
+    Ok(Ok(agent))
+}
+
+/// Returns what is known of the session that the turn goes on with.
+async fn memo(
+    conn: &mut Conn,
+    conversation: ConversationId,
+    agent: &AgentRef,
+    payload: &Payload,
+) -> Result<Option<Memo>, StoreError> {
+    let kept = sessions::find(conn, conversation, &agent.name).await?;
+    let kept = kept.map(|session| {
+        // A memo of another version is not understood; the id is enough to go on.
+        let memo = serde_json::from_str(&session.memo);
+        memo.unwrap_or_else(|_| Memo::of_id(agent.name.to_string(), session.session))
+    });
+    Ok(match &payload.wishes.session {
+        Some(id) if kept.as_ref().is_none_or(|memo: &Memo| memo.id != *id) => {
+            Some(Memo::of_id(agent.name.to_string(), id))
+        }
+        Some(_) | None => kept,
+    })
+}
+
+/// Returns those of the waiting messages that can be part of a prompt: the next
+/// ones, up to the first that wants something else or goes elsewhere.
+pub(crate) fn joining(first: &Payload, behind: Vec<Job>) -> Vec<(JobId, Payload)> {
+    let joins = |payload: &Payload| {
+        payload.fresh.is_none()
+            && payload.wishes == first.wishes
+            && (&payload.channel, &payload.address) == (&first.channel, &first.address)
+    };
+    let behind = behind.into_iter().map(|job| {
+        let payload = Payload::read(&job.payload).ok();
+        payload.filter(|payload| job.kind == PROMPT && joins(payload)).map(|it| (job.id, it))
+    });
+    behind.map_while(|joined| joined).collect()
+}
+
+/// Returns how a turn failed, if it ended and did.
+fn failure_of(turn: &StoredTurn) -> Option<FailureKind> {
+    #[derive(serde::Deserialize)]
+    struct Report {
+        error: Option<Kind>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        kind: String,
+    }
+    let report: Report = serde_json::from_str(turn.result.as_deref()?).ok()?;
+    let kind = report.error?.kind;
+    FailureKind::ALL.into_iter().find(|known| known.code() == kind)
+}

@@ -1,0 +1,287 @@
+//! Sends what is in the outbox. Decides when something is sent and when it is
+//! tried again; how it is sent is up to the channels.
+//!
+//! At least once: what was sent and could not be noted is sent again after a
+//! crash, and says so. For one address things leave in their order, one after
+//! the other; up to sixteen addresses are served at once.
+
+mod outcome;
+mod pace;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    task::{self, JoinSet},
+    time::{self, Instant},
+};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+pub(crate) use self::pace::Pace;
+use crate::{
+    channel::Channels,
+    clock::Millis,
+    id::OutboxId,
+    store::{
+        Store, StoreError, Topic,
+        outbox::{self, Sending},
+    },
+};
+
+/// How many messages are sent at once.
+const AT_ONCE: usize = 16;
+
+/// A delivery that runs.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    tracker: TaskTracker,
+    /// No more claims.
+    stop: CancellationToken,
+    /// Leave what is under way.
+    abort: CancellationToken,
+    /// Ends one that nobody stopped.
+    _guard: DropGuard,
+}
+
+impl Delivery {
+    /// Starts to send, under a name that no other gateway at this store has.
+    pub(crate) fn start(store: Store, channels: Channels, worker: &str, pace: Pace) -> Self {
+        let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
+        let desk = Arc::new(Desk {
+            store,
+            channels,
+            worker: worker.to_owned(),
+            pace,
+            stop: stop.clone(),
+            is_store_away: AtomicBool::new(false),
+        });
+        let tracker = TaskTracker::new();
+        let until = abort.clone();
+        tracker.spawn(async move {
+            // What is under way is dropped with the set that it is in.
+            until.run_until_cancelled(work(desk)).await;
+        });
+        tracker.close();
+        let guard = abort.clone().drop_guard();
+        Self { tracker, stop, abort, _guard: guard }
+    }
+
+    /// Claims nothing more, and returns when all that was under way has ended. What
+    /// has not after this long is left; the next delivery finds it, and is unsure of it.
+    pub(crate) async fn stop(self, limit: Duration) {
+        self.stop.cancel();
+        if time::timeout(limit, self.tracker.wait()).await.is_err() {
+            tracing::warn!("replies that were being sent were left; they will be sent again");
+            self.abort.cancel();
+            self.tracker.wait().await;
+        }
+    }
+}
+
+/// What all that is under way shares.
+struct Desk {
+    store: Store,
+    channels: Channels,
+    worker: String,
+    pace: Pace,
+    stop: CancellationToken,
+    /// Whether it was told that the store cannot be used.
+    is_store_away: AtomicBool,
+}
+
+/// What was claimed, and when there is more.
+struct Claimed {
+    sendings: Vec<Sending>,
+    due: Option<Millis>,
+}
+
+/// Sends until it is told to stop, then waits for what is under way.
+async fn work(desk: Arc<Desk>) {
+    // Before the first look, so that nothing is missed between the two.
+    let mut wakeups = desk.store.wakeups(Topic::Outbox);
+    let mut under_way = UnderWay::default();
+    let mut recovered = false;
+    let mut reclaim_at = Instant::now() + desk.pace.lease / 4;
+    let mut n_failures = 0;
+    while !desk.stop.is_cancelled() {
+        let looked = async {
+            if !recovered {
+                desk.recover().await?;
+                recovered = true;
+            } else if reclaim_at <= Instant::now() {
+                desk.reclaim(under_way.tickets()).await?;
+                reclaim_at = Instant::now() + desk.pace.lease / 4;
+            }
+            desk.claim(AT_ONCE.saturating_sub(under_way.len())).await
+        };
+        let due = match looked.await {
+            Ok(Claimed { sendings, due }) => {
+                desk.store_answers();
+                n_failures = 0;
+                for sending in sendings {
+                    under_way.add(&desk, sending);
+                }
+                due
+            }
+            Err(StoreError::Closed) => break,
+            Err(error) => {
+                desk.store_failed(&error);
+                let pause = desk.pace.store_pause(n_failures);
+                n_failures += 1;
+                under_way.wait(pause, &desk.stop).await;
+                continue;
+            }
+        };
+        let is_full = under_way.len() >= AT_ONCE;
+        let until_due = due.map(|due| until(due, Millis::now()));
+        // All of these are cancel-safe: whatever is missed is found by the next look.
+        tokio::select! {
+            () = desk.stop.cancelled() => {}
+            () = under_way.one() => {}
+            _ = wakeups.next(), if !is_full => {}
+            () = time::sleep(until_due.unwrap_or_default()), if until_due.is_some() && !is_full => {}
+        }
+    }
+    while under_way.len() > 0 {
+        under_way.one().await;
+    }
+}
+
+/// Returns how long it is until a time.
+fn until(due: Millis, now: Millis) -> Duration {
+    Duration::from_millis(u64::try_from(due.0.saturating_sub(now.0)).unwrap_or(0))
+}
+
+impl Desk {
+    /// Takes back what a gateway that was killed had begun.
+    async fn recover(&self) -> Result<(), StoreError> {
+        let now = Millis::now();
+        let recovered = self.store.write(now, |conn, now| Box::pin(outbox::recover(conn, *now)));
+        let n_back = recovered.await?;
+        if n_back > 0 {
+            tracing::info!(
+                replies = n_back,
+                "some replies may have been sent; they are sent again"
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes back what others did not finish in time. What is under way here is
+    /// not: it may only have to wait until the store can be told that it was sent.
+    async fn reclaim(&self, own: Vec<(OutboxId, i64)>) -> Result<(), StoreError> {
+        let now = Millis::now();
+        let args = (own, now, now.after(self.pace.lease));
+        let n_back = self.store.write(args, |conn, (own, now, lease_until)| {
+            Box::pin(async move {
+                for (id, attempt) in own {
+                    outbox::renew(conn, *id, *attempt, *lease_until).await?;
+                }
+                outbox::reclaim(conn, *now).await
+            })
+        });
+        let n_back: u64 = n_back.await?;
+        if n_back > 0 {
+            tracing::warn!(replies = n_back, "a gateway did not finish some replies in time");
+        }
+        Ok(())
+    }
+
+    /// Claims what is due, up to so many.
+    async fn claim(&self, n_free: usize) -> Result<Claimed, StoreError> {
+        let args = (self.worker.clone(), Millis::now(), self.pace.lease, n_free);
+        let claimed = self.store.write(args, |conn, (worker, now, lease, n_free)| {
+            Box::pin(async move {
+                let mut sendings = Vec::new();
+                while sendings.len() < *n_free {
+                    match outbox::claim(conn, worker, *now, *lease).await? {
+                        Some(sending) => sendings.push(sending),
+                        None => break,
+                    }
+                }
+                let due = outbox::next_due(conn, *now).await?;
+                Ok(Claimed { sendings, due })
+            })
+        });
+        claimed.await
+    }
+
+    /// Tells that the store cannot be used, once until it can.
+    fn store_failed(&self, error: &StoreError) {
+        if !self.is_store_away.swap(true, Ordering::Relaxed) {
+            let error = error.chain();
+            tracing::warn!(error, "the store cannot be used; replies wait for it");
+        }
+    }
+
+    fn store_answers(&self) {
+        if self.is_store_away.swap(false, Ordering::Relaxed) {
+            tracing::info!("the store can be used again; replies go on");
+        }
+    }
+}
+
+/// What is being sent, or was and is not noted yet.
+#[derive(Default)]
+struct UnderWay {
+    tasks: JoinSet<()>,
+    tickets: HashMap<task::Id, (OutboxId, i64)>,
+}
+
+impl UnderWay {
+    fn len(&self) -> usize {
+        self.tickets.len()
+    }
+
+    fn tickets(&self) -> Vec<(OutboxId, i64)> {
+        self.tickets.values().copied().collect()
+    }
+
+    fn add(&mut self, desk: &Arc<Desk>, sending: Sending) {
+        let ticket = (sending.id, sending.attempt);
+        let task = self.tasks.spawn(outcome::deliver(Arc::clone(desk), sending));
+        self.tickets.insert(task.id(), ticket);
+    }
+
+    /// Waits until one of them has ended; for ever if there is none. Cancel-safe.
+    async fn one(&mut self) {
+        let id = match self.tasks.join_next_with_id().await {
+            Some(Ok((id, ()))) => id,
+            Some(Err(error)) => {
+                if error.is_panic() {
+                    tracing::error!(
+                        "sending a reply failed in an unforeseen way; it is tried again"
+                    );
+                }
+                error.id()
+            }
+            None => return std::future::pending().await,
+        };
+        self.tickets.remove(&id);
+    }
+
+    /// Waits this long, or for the end.
+    async fn wait(&mut self, pause: Duration, stop: &CancellationToken) {
+        let pause = time::sleep(pause);
+        tokio::pin!(pause);
+        loop {
+            // All of these are cancel-safe.
+            tokio::select! {
+                () = &mut pause => return,
+                () = stop.cancelled() => return,
+                () = self.one() => {}
+            }
+        }
+    }
+}

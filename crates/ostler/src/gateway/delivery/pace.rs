@@ -1,0 +1,99 @@
+//! When something is tried again. Facts, and arithmetic on them.
+
+use std::time::Duration;
+
+/// How fast a delivery goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// The wait after the first attempt; it doubles each time.
+    pub(crate) first: Duration,
+    /// The longest wait that is our own idea.
+    pub(crate) longest: Duration,
+    /// The longest that a receiver can ask for.
+    pub(crate) longest_asked: Duration,
+    /// How often a message is tried in all.
+    pub(crate) tries: i64,
+    /// How long a claim holds without a word. A claim takes thirty seconds at
+    /// most, or is an error, and a call twenty.
+    pub(crate) lease: Duration,
+    /// The wait after the store failed; it doubles each time.
+    pub(crate) first_store: Duration,
+    pub(crate) longest_store: Duration,
+}
+
+impl Pace {
+    pub(crate) const USUAL: Self = Self {
+        first: Duration::from_secs(1),
+        longest: Duration::from_secs(5 * 60),
+        longest_asked: Duration::from_secs(60 * 60),
+        tries: 10,
+        lease: Duration::from_secs(60),
+        first_store: Duration::from_millis(250),
+        longest_store: Duration::from_secs(15),
+    };
+
+    /// Returns how long to wait after an attempt that failed, or nothing if it was
+    /// the last. What the receiver asked for is respected, but not a shorter wait
+    /// than our own.
+    pub(super) fn retry_in(&self, attempt: i64, asked: Option<Duration>) -> Option<Duration> {
+        if attempt >= self.tries {
+            return None;
+        }
+        let own = doubled(self.first, attempt.saturating_sub(1), self.longest);
+        let asked = asked.unwrap_or_default().min(self.longest_asked);
+        Some(own.max(asked))
+    }
+
+    /// Returns how long to wait after the store failed, having failed so often before.
+    pub(super) fn store_pause(&self, n_failures: u32) -> Duration {
+        doubled(self.first_store, i64::from(n_failures), self.longest_store)
+    }
+}
+
+fn doubled(first: Duration, times: i64, longest: Duration) -> Duration {
+    // More than this would not fit; everything is longer than the longest long before.
+    let times = u32::try_from(times.clamp(0, 30)).unwrap_or(0);
+    first.saturating_mul(1 << times).min(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{option, prelude::*};
+
+    use super::*;
+
+    const PACE: Pace = Pace::USUAL;
+
+    #[test]
+    fn the_wait_doubles_and_the_tenth_attempt_is_the_last() {
+        let waits: Vec<_> = (1..=10).map(|attempt| PACE.retry_in(attempt, None)).collect();
+        let seconds = [1, 2, 4, 8, 16, 32, 64, 128, 256].map(|s| Some(Duration::from_secs(s)));
+        assert_eq!(waits[..9], seconds);
+        assert_eq!(waits[9], None);
+        let patient = Pace { tries: 100, ..PACE };
+        assert_eq!(patient.retry_in(10, None), Some(Duration::from_secs(300)));
+        assert_eq!(patient.retry_in(99, None), Some(Duration::from_secs(300)));
+    }
+
+    #[test]
+    fn a_receiver_can_ask_for_more_but_not_for_days() {
+        let minutes = |n: u64| Some(Duration::from_secs(n * 60));
+        assert_eq!(PACE.retry_in(1, minutes(10)), minutes(10));
+        assert_eq!(PACE.retry_in(1, minutes(24 * 60)), minutes(60));
+        assert_eq!(PACE.retry_in(1, minutes(0)), Some(Duration::from_secs(1)));
+        assert_eq!(PACE.retry_in(10, minutes(1)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_wait_is_never_none_at_all_and_never_longer_than_allowed(
+            attempt: i64, asked in option::of(any::<u64>()), n_failures: u32
+        ) {
+            if let Some(wait) = PACE.retry_in(attempt, asked.map(Duration::from_secs)) {
+                prop_assert!(wait >= PACE.first && wait <= PACE.longest_asked);
+            }
+            let pause = PACE.store_pause(n_failures);
+            prop_assert!(pause >= PACE.first_store && pause <= PACE.longest_store);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The end of an attempt at a job: everything that came of it, in one write.
+
+use std::{sync::Arc, time::Duration};
+
+use ostler_core::memo::Memo;
+use serde_json::json;
+use tokio::time;
+
+use super::{begin::Place, inbound::LOCAL, result::Outcome};
+use crate::{
+    channel::{Reply, ReplyError},
+    clock::Millis,
+    id::TurnId,
+    queue::{Finished, JobEnd, JobState, Joined, Queue, Ticket},
+    store::{
+        Conn, StoreError,
+        events::{self, NewEvent},
+        outbox::{self, NewMessage},
+        permissions,
+        sessions::{self, Session},
+        turns,
+    },
+};
+
+/// The wait after a write that failed; it doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What came of an attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    pub(crate) end: JobEnd,
+    pub(crate) joined: Joined,
+    pub(crate) place: Option<Place>,
+    pub(crate) turn: Option<Turned>,
+    pub(crate) session: SessionEnd,
+    /// What is sent, unless the job is put back.
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) events: Vec<NewEvent>,
+}
+
+/// The turn of an attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Turned {
+    pub(crate) id: TurnId,
+    pub(crate) agent: String,
+    /// Its report, as JSON.
+    pub(crate) report: String,
+}
+
+/// What becomes of the conversation's session.
+#[derive(Clone, Debug)]
+pub(crate) enum SessionEnd {
+    AsItWas,
+    Keep(Box<Memo>),
+    Forget,
+}
+
+/// Writes the end of an attempt, for as long as it takes. Returns the state of
+/// the job, or nothing if it is not this gateway's any more, or the store was closed.
+pub(crate) async fn write(queue: &Queue, ticket: &Ticket, ending: Ending) -> Option<JobState> {
+    let Ending { end, joined, .. } = ending.clone();
+    let args = Arc::new((ticket.clone(), ending));
+    let mut pause = FIRST_PAUSE;
+    let mut is_told = false;
+    loop {
+        let (now, args) = (Millis::now(), Arc::clone(&args));
+        let written = queue.finish_with(
+            ticket,
+            end.clone(),
+            joined.clone(),
+            now,
+            (args, now),
+            |conn, state, (args, now)| Box::pin(put(conn, state, &args.0, &args.1, *now)),
+        );
+        match written.await {
+            Ok(Finished::Now(state, ())) => return Some(state),
+            Ok(Finished::Before) => return queue.find(ticket.job).await.ok()?.map(|job| job.state),
+            Ok(Finished::Lost) | Err(StoreError::Closed) => return None,
+            Err(error) => {
+                if !std::mem::replace(&mut is_told, true) {
+                    let job = &ticket.job;
+                    tracing::warn!(%error, %job, "the end of a job cannot be stored for now; it waits");
+                }
+            }
+        }
+        time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Writes what came of an attempt, within the write that ends it.
+async fn put(
+    conn: &mut Conn,
+    state: JobState,
+    ticket: &Ticket,
+    ending: &Ending,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let turn = ending.turn.as_ref();
+    if let Some(turn) = turn {
+        turns::end(conn, turn.id, &turn.report, now).await?;
+        permissions::expire_turn(conn, turn.id, now).await?;
+    }
+    if let Some(place) = &ending.place {
+        match (&ending.session, turn) {
+            (SessionEnd::AsItWas, _) | (SessionEnd::Keep(_), None) => {}
+            (SessionEnd::Keep(memo), Some(turn)) => {
+                let session = stored(memo, now);
+                sessions::keep(conn, place.conversation, &turn.agent, &session).await?;
+            }
+            (SessionEnd::Forget, _) => sessions::clear(conn, place.conversation).await?,
+        }
+        // A job that will be done again is answered then.
+        if let Some(outcome) = ending.outcome.as_ref().filter(|_| state.is_over()) {
+            reply(conn, ticket, place, turn, outcome, now).await?;
+        }
+    }
+    events::append(conn, &ending.events).await.map(drop)
+}
+
+/// Returns a session as it is stored.
+pub(crate) fn stored(memo: &Memo, now: Millis) -> Session {
+    let text = serde_json::to_string(memo).unwrap_or_default();
+    Session { session: memo.id.clone(), memo: text, updated_at: now }
+}
+
+/// Puts the reply on its way. People on this machine read the event log.
+pub(crate) async fn reply(
+    conn: &mut Conn,
+    ticket: &Ticket,
+    place: &Place,
+    turn: Option<&Turned>,
+    outcome: &Outcome,
+    now: Millis,
+) -> Result<(), StoreError> {
+    if outcome.target.channel() == LOCAL {
+        return Ok(());
+    }
+    let error = outcome.error.as_ref();
+    let body = Reply {
+        conversation: place.conversation,
+        job: ticket.job,
+        turn: turn.map(|turn| turn.id),
+        text: outcome.text.clone(),
+        error: error.map(|error| ReplyError {
+            kind: error.kind.to_owned(),
+            message: error.message.clone(),
+        }),
+    };
+    let message = NewMessage {
+        dedupe: reply_key(ticket),
+        conversation: Some(place.conversation),
+        turn: turn.map(|turn| turn.id),
+        channel: outcome.target.channel().to_owned(),
+        address: outcome.target.key().to_owned(),
+        body: body.to_json(),
+    };
+    outbox::put(conn, &message, now).await.map(drop)
+}
+
+/// Returns what makes the reply to a job the same reply.
+pub(crate) fn reply_key(ticket: &Ticket) -> String {
+    format!("{}:{}", ticket.job, ticket.attempt)
+}
+
+/// Makes an event of the gateway's own about a conversation. If it is about a
+/// turn, those who follow that turn see it, too; it has no number there.
+pub(crate) fn status(
+    place: &Place,
+    turn: Option<TurnId>,
+    code: &str,
+    text: &str,
+    fields: &[(&str, serde_json::Value)],
+    now: Millis,
+) -> NewEvent {
+    let mut body = json!({
+        "seq": 0, "at": now, "type": "status", "turn": null, "code": code, "text": text,
+    });
+    if let Some(body) = body.as_object_mut() {
+        body.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    }
+    NewEvent {
+        conversation: Some(place.conversation),
+        turn,
+        seq: 0,
+        at: now,
+        kind: "status".to_owned(),
+        body: body.to_string(),
+    }
+}

@@ -1,0 +1,180 @@
+//! What becomes of a message before anything runs: which conversation it
+//! belongs to, and which job it becomes. Decided here, written in one go.
+
+use super::inbound::{Accepted, Fresh, Inbound, LOCAL, PAYLOAD, PROMPT, Payload, RESET, Refusal};
+use crate::{
+    clock::Millis,
+    config::{Busy, Scope, Sessions},
+    id::JobId,
+    queue::{Enqueued, LaneId, Limits, MessageKey, NewJob, cancel::cancel, enqueue::enqueue},
+    store::{
+        Conn,
+        conversations::{self, Address, AddressError},
+        jobs,
+    },
+};
+
+/// Why a turn was cancelled for a newer message.
+const INTERRUPTED: &str = "a newer message interrupted it";
+
+/// What a text asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked<'a> {
+    /// To begin afresh, and nothing else.
+    Reset,
+    Prompt {
+        text: &'a str,
+        fresh: Option<Fresh>,
+    },
+}
+
+/// Reads a text. A reset word alone begins afresh; with a text after it, that
+/// text is the first of a new session.
+pub(crate) fn read<'a>(text: &'a str, reset_words: &[String]) -> Asked<'a> {
+    let trimmed = text.trim();
+    for word in reset_words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()) {
+        let Some(start) = trimmed.get(..word.len()) else { continue };
+        if !start.eq_ignore_ascii_case(word) {
+            continue;
+        }
+        let rest = trimmed.get(word.len()..).unwrap_or_default();
+        if rest.is_empty() {
+            return Asked::Reset;
+        }
+        if rest.starts_with(char::is_whitespace) {
+            return Asked::Prompt { text: rest.trim_start(), fresh: Some(Fresh::Asked) };
+        }
+    }
+    Asked::Prompt { text, fresh: None }
+}
+
+/// Returns whether a conversation was silent for too long. A clock that was set
+/// back makes nothing old.
+pub(crate) fn is_idle(last: Option<Millis>, now: Millis, sessions: &Sessions) -> bool {
+    match (last, sessions.idle) {
+        (Some(last), Some(idle)) => last.after(idle) < now,
+        (None, _) | (_, None) => false,
+    }
+}
+
+/// Returns the conversation that a message belongs to. People on this machine
+/// name theirs themselves.
+pub(crate) fn scoped(
+    address: &Address,
+    sender: &str,
+    scope: Scope,
+) -> Result<Address, AddressError> {
+    if address.channel() == LOCAL {
+        return Ok(address.clone());
+    }
+    match scope {
+        Scope::PerChannel | Scope::PerGroup => Ok(address.clone()),
+        Scope::PerSender => Address::new(address.channel(), &format!("{} {sender}", address.key())),
+        Scope::Global => Address::new("global", "all"),
+    }
+}
+
+/// What the gate goes by, as configured.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    pub(crate) sessions: Sessions,
+    pub(crate) busy: Busy,
+    pub(crate) limits: Limits,
+}
+
+/// Stores a message as a job, with the conversation that it belongs to. Done
+/// twice with the same id it is the same as once.
+pub(crate) async fn store(
+    conn: &mut Conn,
+    id: JobId,
+    inbound: &Inbound,
+    rules: &Rules,
+    now: Millis,
+) -> Result<Accepted, Refusal> {
+    let Inbound { address, sender, message, text, wishes } = inbound;
+    let asked = read(text, &rules.sessions.reset_words);
+    let place = scoped(address, sender, rules.sessions.scope)?;
+    let conversation = conversations::find_or_begin(conn, &place, now).await?;
+    let (kind, text, fresh) = match asked {
+        Asked::Reset => (RESET, "", None),
+        Asked::Prompt { text, fresh } => {
+            let idle = is_idle(conversation.last_user_at, now, &rules.sessions);
+            (PROMPT, text, fresh.or(idle.then_some(Fresh::Idle)))
+        }
+    };
+    let payload = Payload {
+        v: PAYLOAD,
+        text: text.to_owned(),
+        sender: sender.clone(),
+        channel: address.channel().to_owned(),
+        address: address.key().to_owned(),
+        fresh,
+        wishes: wishes.clone(),
+    };
+    let payload = serde_json::to_string(&payload)
+        .map_err(|error| Refusal::Agent(format!("the message cannot be stored: {error}")))?;
+    let key = message.as_ref().map(|message| MessageKey {
+        channel: address.channel().to_owned(),
+        message: format!("{} {message}", address.key()),
+    });
+    let lane = LaneId::new(conversation.id.to_string());
+    let job = NewJob { message: key, ..NewJob::new(kind, &payload) };
+    let (job, is_again) = match enqueue(conn, id, &lane, &job, rules.limits, now).await? {
+        Enqueued::New(job) => (job, false),
+        Enqueued::Again(job) => (job, true),
+    };
+    if !is_again {
+        conversations::heard_from_user(conn, conversation.id, now).await?;
+        if rules.busy == Busy::Interrupt
+            && let Some(running) = jobs::running_in(conn, &lane).await?
+        {
+            cancel(conn, running, INTERRUPTED, now).await?;
+        }
+    }
+    Ok(Accepted { conversation: conversation.id, job, is_again })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_reset_word_alone_begins_afresh_and_with_a_text_the_text_is_the_first() {
+        let words = ["/new".to_owned(), "reset".to_owned(), String::new()];
+        let words = words.as_slice();
+        let prompt = |text, fresh| Asked::Prompt { text, fresh };
+        assert_eq!(read(" /NEW\n", words), Asked::Reset);
+        assert_eq!(read("Reset", words), Asked::Reset);
+        assert_eq!(read("/new  what is it?", words), prompt("what is it?", Some(Fresh::Asked)));
+        assert_eq!(read("/newer", words), prompt("/newer", None));
+        assert_eq!(read("é", words), prompt("é", None));
+        assert_eq!(read("  as it is ", words), prompt("  as it is ", None));
+        assert_eq!(read("/new", &[]), prompt("/new", None));
+    }
+
+    #[test]
+    fn silence_counts_from_what_a_person_said_last_and_a_clock_that_goes_back_ends_nothing() {
+        let sessions = Sessions { idle: Some(Duration::from_secs(60)), ..Sessions::default() };
+        let at = |seconds: i64| Millis(seconds * 1000);
+        assert!(!is_idle(None, at(1_000), &sessions));
+        assert!(!is_idle(Some(at(0)), at(60), &sessions));
+        assert!(is_idle(Some(at(0)), at(61), &sessions));
+        assert!(!is_idle(Some(at(500)), at(10), &sessions));
+        let never = Sessions { idle: None, ..Sessions::default() };
+        assert!(!is_idle(Some(at(0)), at(1_000_000), &never));
+    }
+
+    #[test]
+    fn the_scope_says_who_shares_a_conversation() {
+        let hook = Address::new("webhook", "http://a/1").unwrap();
+        let other = Address::new("webhook", "http://a/2").unwrap();
+        let scoped = |address, sender, scope| scoped(address, sender, scope).unwrap();
+        assert_eq!(scoped(&hook, "me", Scope::PerChannel), hook);
+        assert_ne!(scoped(&hook, "me", Scope::PerSender), scoped(&hook, "you", Scope::PerSender));
+        assert_eq!(scoped(&hook, "me", Scope::Global), scoped(&other, "you", Scope::Global));
+        let local = Address::new(LOCAL, "main").unwrap();
+        assert_eq!(scoped(&local, "me", Scope::Global), local);
+    }
+}

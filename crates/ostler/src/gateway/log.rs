@@ -1,0 +1,145 @@
+//! The event log's writer: events of all turns, many in one write.
+//!
+//! Nothing is dropped. While the store is out of reach the events wait here,
+//! and when there are too many the turns wait, too.
+
+use std::time::Duration;
+
+use tokio::{
+    sync::{mpsc, oneshot},
+    time,
+};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    id::TurnId,
+    store::{
+        Store, StoreError,
+        events::{self, NewEvent},
+    },
+};
+
+/// How many events may wait to be written.
+const AHEAD: usize = 4096;
+/// How many are written at once.
+const BATCH: usize = 500;
+/// The wait after a write that failed; it doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Takes events to be stored. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    entries: mpsc::Sender<Entry>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Event(NewEvent),
+    /// Tells when everything before it is stored.
+    Mark(oneshot::Sender<()>),
+    /// Nothing comes after it.
+    Close,
+}
+
+/// The log does not take anything any more.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the event log is closed")]
+pub(crate) struct Closed;
+
+impl Log {
+    /// Starts the writer.
+    pub(crate) fn start(store: Store, tasks: &TaskTracker) -> Self {
+        let (entries, taken) = mpsc::channel(AHEAD);
+        tasks.spawn(write(store, taken));
+        Self { entries }
+    }
+
+    /// Takes an event, which will be stored after those that were taken before.
+    pub(crate) async fn append(&self, event: NewEvent) -> Result<(), Closed> {
+        self.entries.send(Entry::Event(event)).await.map_err(|_| Closed)
+    }
+
+    /// Waits until everything that was taken is stored.
+    pub(crate) async fn flush(&self) -> Result<(), Closed> {
+        let (mark, reached) = oneshot::channel();
+        self.entries.send(Entry::Mark(mark)).await.map_err(|_| Closed)?;
+        reached.await.map_err(|_| Closed)
+    }
+
+    /// Takes nothing more; the writer ends when all that was taken is stored.
+    pub(crate) async fn close(&self) {
+        // It may be closed already.
+        self.entries.send(Entry::Close).await.ok();
+    }
+}
+
+async fn write(store: Store, mut taken: mpsc::Receiver<Entry>) {
+    let mut entries = Vec::new();
+    while taken.recv_many(&mut entries, BATCH).await > 0 {
+        let mut events = Vec::with_capacity(entries.len());
+        let mut marks = Vec::new();
+        let mut is_closed = false;
+        for entry in entries.drain(..) {
+            match entry {
+                Entry::Event(event) => events.push(event),
+                Entry::Mark(mark) => marks.push(mark),
+                Entry::Close => is_closed = true,
+            }
+        }
+        let is_stored = keep_trying(&store, events).await;
+        if !is_stored {
+            return;
+        }
+        for mark in marks {
+            // Who waited for it may be gone.
+            mark.send(()).ok();
+        }
+        if is_closed {
+            return;
+        }
+    }
+}
+
+/// Writes events, however long it takes; returns whether they are stored, which
+/// they are unless the store was closed.
+async fn keep_trying(store: &Store, events: Vec<NewEvent>) -> bool {
+    let mut pause = FIRST_PAUSE;
+    let mut is_told = false;
+    loop {
+        let error = match append(store, events.clone()).await {
+            Ok(()) => return true,
+            Err(StoreError::Closed) => return false,
+            Err(error) => error,
+        };
+        // A try that was given up on may have been made all the same, and then
+        // the next is refused: an event is in the log once.
+        if is_stored(store, &events).await {
+            return true;
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            let n_events = events.len();
+            tracing::warn!(%error, n_events, "events cannot be stored for now; they wait");
+        }
+        time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+async fn append(store: &Store, events: Vec<NewEvent>) -> Result<(), StoreError> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let written = store.write(events, |conn, events| Box::pin(events::append(conn, events)));
+    written.await.map(drop)
+}
+
+/// Whether a write happened of which that is not known. It is all there or not
+/// at all, so that one event tells.
+async fn is_stored(store: &Store, events: &[NewEvent]) -> bool {
+    let one = events.iter().filter(|event| event.seq > 0);
+    let one = one.filter_map(|event| event.turn.map(|turn| (turn, event.seq))).next();
+    let Some(one): Option<(TurnId, i64)> = one else { return false };
+    let look = store.read(one, |conn, (turn, seq)| Box::pin(events::is_stored(conn, *turn, *seq)));
+    look.await.unwrap_or(false)
+}

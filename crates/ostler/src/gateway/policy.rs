@@ -1,0 +1,197 @@
+//! What the gateway goes by: what is configured, as one value that is replaced
+//! as a whole when the configuration changes. A turn keeps the one it began with.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use ostler_core::{
+    agent::AgentRef,
+    cli_agent::CliAgent,
+    event::Mode,
+    host::Host,
+    request::{Identity, Repeat, SessionArgPosition, SessionArgs, Template, TurnRequest},
+};
+
+use super::{
+    gate::Rules,
+    inbound::{LOCAL, Payload},
+};
+use crate::{
+    config::{Config, Reply, ReplyMode, Settings},
+    queue::Limits,
+    wishes::Wishes,
+};
+
+/// Everything that is configured and may change while the gateway runs.
+pub(crate) struct Policy {
+    pub(crate) rules: Rules,
+    pub(crate) retry: RetryRules,
+    pub(crate) max_concurrent_turns: usize,
+    /// How long turns may take to end when the gateway stops.
+    pub(crate) shutdown_grace: Duration,
+    /// For how long events are kept; `None` for ever.
+    pub(crate) event_retention: Option<Duration>,
+    /// What is answered instead of asking an agent.
+    pub(crate) fixed_reply: Option<String>,
+    pub(crate) agents: Box<dyn Agents>,
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+/// How often and when a turn is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RetryRules {
+    pub(crate) max: u32,
+    pub(crate) first_delay: Duration,
+}
+
+/// Who answers, and how they are run. The configured agents; in a
+/// demonstration, those on a stage.
+pub(crate) trait Agents: Send + Sync {
+    /// Returns the agent of a name, or the one that answers if none is named.
+    fn resolve(&self, name: Option<&str>) -> Result<AgentRef, String>;
+
+    /// Says which agents there are, and whether each could run.
+    fn availability(&self) -> Vec<(String, bool)>;
+
+    /// Makes an agent.
+    fn agent(&self, spec: &AgentRef) -> CliAgent;
+
+    /// Makes an agent, and a request that lacks nothing but prompt and session.
+    fn prepare(&self, spec: &AgentRef, payload: &Payload) -> (CliAgent, TurnRequest);
+}
+
+impl Policy {
+    /// Takes what is configured.
+    pub(crate) fn new(config: &Config, settings: Settings, host: Host, here: PathBuf) -> Self {
+        let depth = u32::try_from(config.gateway.max_queue_depth).unwrap_or(u32::MAX);
+        let reply = config.inbound.reply.clone();
+        let fixed_reply = reply.as_ref().filter(|reply| reply.mode == ReplyMode::Text);
+        Self {
+            rules: Rules {
+                sessions: config.sessions.clone(),
+                busy: config.busy,
+                limits: Limits { waiting: depth, waiting_in_lane: depth },
+            },
+            retry: RetryRules { max: config.retry.max, first_delay: config.retry.first_delay },
+            max_concurrent_turns: config.gateway.max_concurrent_turns,
+            shutdown_grace: config.gateway.shutdown_grace,
+            event_retention: config.gateway.event_retention,
+            fixed_reply: fixed_reply.and_then(|reply| reply.text.clone()),
+            agents: Box::new(Configured { settings, host, here, reply }),
+        }
+    }
+
+    /// Takes the defaults, for agents that nobody configured.
+    pub(crate) fn of_troupe(agents: Box<dyn Agents>) -> Self {
+        let Config { gateway, sessions, busy, .. } = Config::default();
+        let limits = Limits::default();
+        Self {
+            rules: Rules { sessions, busy, limits },
+            retry: RetryRules { max: 0, first_delay: Duration::ZERO },
+            max_concurrent_turns: gateway.max_concurrent_turns,
+            shutdown_grace: gateway.shutdown_grace,
+            event_retention: None,
+            fixed_reply: None,
+            agents,
+        }
+    }
+
+    /// Returns the agent that answers unless another is named.
+    pub(crate) fn active_agent(&self) -> Result<CliAgent, String> {
+        let spec = self.agents.resolve(None)?;
+        Ok(self.agents.agent(&spec))
+    }
+
+    /// Returns how often a turn with these wishes is tried again.
+    pub(crate) fn retry_rules(&self, wishes: &Wishes) -> RetryRules {
+        RetryRules { max: wishes.retries.unwrap_or(self.retry.max), ..self.retry }
+    }
+}
+
+/// The agents as they are configured.
+struct Configured {
+    settings: Settings,
+    host: Host,
+    /// Where agents work unless told otherwise.
+    here: PathBuf,
+    /// How messages from chats are answered.
+    reply: Option<Reply>,
+}
+
+impl Agents for Configured {
+    fn resolve(&self, name: Option<&str>) -> Result<AgentRef, String> {
+        let wishes = Wishes { agent: name.map(str::to_owned), ..Wishes::default() };
+        wishes.agent(&self.settings).cloned().map_err(|error| error.to_string())
+    }
+
+    fn availability(&self) -> Vec<(String, bool)> {
+        let all = self.settings.roster.iter();
+        all.map(|spec| {
+            let agent = self.agent(spec);
+            let is_there = agent.server().is_some() || agent.find().is_ok();
+            (spec.name.to_string(), is_there)
+        })
+        .collect()
+    }
+
+    fn agent(&self, spec: &AgentRef) -> CliAgent {
+        self.settings.cli_agent(spec, &self.host)
+    }
+
+    fn prepare(&self, spec: &AgentRef, payload: &Payload) -> (CliAgent, TurnRequest) {
+        let wishes = &payload.wishes;
+        let reply = self.reply.as_ref().filter(|_| payload.channel != LOCAL);
+        let cwd = wishes.cwd.as_ref().or(reply.and_then(|reply| reply.cwd.as_ref()));
+        let cwd = cwd.unwrap_or(&self.here);
+        let mut request = wishes.request(spec, cwd, &self.settings, &self.host);
+        if spec.warm.is_some() && !wishes.cold {
+            request.mode = Mode::Warm;
+        }
+        if let Some(reply) = reply {
+            answer_as(reply, payload, &mut request);
+        }
+        (self.agent(spec), request)
+    }
+}
+
+/// Runs a turn as the block `inbound.reply` says.
+fn answer_as(reply: &Reply, payload: &Payload, request: &mut TurnRequest) {
+    let repeat =
+        if reply.session.send_system_once { Repeat::OncePerSession } else { Repeat::EachTurn };
+    request.options.identity = match reply.agent.identity_prefix.as_deref() {
+        None => Identity::Default(repeat),
+        Some("") => Identity::Off,
+        Some(text) => Identity::Text(text.to_owned(), repeat),
+    };
+    if let Some(format) = reply.agent.format {
+        request.options.format = format;
+    }
+    let Some(command) = &reply.command else { return };
+    let session = &reply.session;
+    let is_before_body = session.session_arg_before_body.unwrap_or(true);
+    let variables = [
+        ("BodyStripped", payload.text.trim()),
+        ("From", &payload.sender),
+        ("To", &payload.address),
+        ("SenderName", &payload.sender),
+    ];
+    request.mode = Mode::OneShot;
+    request.options.template = Some(Template {
+        command: command.clone(),
+        variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        format: reply.agent.format,
+        session: SessionArgs {
+            new: session.session_arg_new.clone(),
+            resume: session.session_arg_resume.clone(),
+            position: if is_before_body {
+                SessionArgPosition::BeforeBody
+            } else {
+                SessionArgPosition::End
+            },
+        },
+    });
+}

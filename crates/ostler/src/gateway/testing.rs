@@ -1,0 +1,270 @@
+//! A gateway for tests: on a store of its own, with a shell script for an agent
+//! that does what its prompt says and writes down how it was called.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use ostler_core::{
+    CliAgent, Host, HostConfig,
+    agent::{self, AgentRef},
+    request::{Permissions, TurnRequest},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{sync::watch, time};
+
+use super::{
+    Gateway,
+    follow::{Ending, Followed},
+    gate::Rules,
+    inbound::{Accepted, Inbound, LOCAL, Payload, Refusal},
+    policy::{Agents, Policy, RetryRules},
+};
+use crate::{
+    config::{Busy, Sessions},
+    id::JobId,
+    queue::Limits,
+    store::{Store, conversations::Address},
+    wishes::Wishes,
+};
+
+/// The longest that anything may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const LEASE: Duration = Duration::from_secs(30);
+
+/// Plays Pi. `calls` gets a line for each call: the session and the prompt.
+const SCRIPT: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+prompt=$(cat)
+session=new
+while [ $# -gt 0 ]; do
+    if [ "$1" = --session ]; then session=$2; fi
+    shift
+done
+printf '%s|%s\n' "$session" "$(printf %s "$prompt" | tr '\n' '/')" >> "$here/calls"
+if [ "$session" = new ]; then
+    echo x >> "$here/sessions"
+    session=s$(wc -l < "$here/sessions" | tr -d ' ')
+fi
+answer() {
+    printf '{"type":"result","result":"%s","session_id":"%s"}\n' "$1" "$session"
+}
+case "$prompt" in
+    *hang*) : > "$here/hanging"; exec sleep 1000 ;;
+    *gate*) : > "$here/hanging"; while [ ! -e "$here/open" ]; do sleep 0.01; done; answer opened ;;
+    *fail*) echo 'it broke' >&2; exit 7 ;;
+    *stumble*) if [ ! -e "$here/up" ]; then : > "$here/up"; echo 'it broke' >&2; exit 7; fi; answer up ;;
+    *lost*) if [ "$session" = s1 ]; then echo 'No session found matching s1' >&2; exit 1; fi; answer found ;;
+    *) answer "$(printf %s "$prompt" | tr '\n"\\' '/..')" ;;
+esac
+"#;
+
+/// A gateway and everything around it.
+pub(crate) struct Rig {
+    pub(crate) gateway: Gateway,
+    pub(crate) policy: watch::Sender<Arc<Policy>>,
+    pub(crate) store: Store,
+    host: Host,
+    folder: TempDir,
+    knobs: Knobs,
+}
+
+/// What a test may choose.
+#[derive(Clone, Debug)]
+pub(crate) struct Knobs {
+    pub(crate) busy: Busy,
+    pub(crate) sessions: Sessions,
+    pub(crate) retries: u32,
+    pub(crate) depth: u32,
+    pub(crate) at_once: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) fixed_reply: Option<String>,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Self {
+            busy: Busy::Queue,
+            sessions: Sessions::default(),
+            retries: 0,
+            depth: 100,
+            at_once: 5,
+            timeout: LIMIT,
+            fixed_reply: None,
+        }
+    }
+}
+
+/// The script, under the name of whichever agent is asked for.
+struct Scripted {
+    host: Host,
+    folder: PathBuf,
+    timeout: Duration,
+}
+
+impl Agents for Scripted {
+    fn resolve(&self, name: Option<&str>) -> Result<AgentRef, String> {
+        let name = name.unwrap_or("pi");
+        agent::find(name).map(AgentRef::from).ok_or_else(|| format!("no agent {name:?}"))
+    }
+
+    fn availability(&self) -> Vec<(String, bool)> {
+        vec![("pi".to_owned(), true)]
+    }
+
+    fn agent(&self, spec: &AgentRef) -> CliAgent {
+        CliAgent::new(spec.clone(), self.host.clone()).with_program(self.folder.join("agent"))
+    }
+
+    fn prepare(&self, spec: &AgentRef, _: &Payload) -> (CliAgent, TurnRequest) {
+        let mut request = TurnRequest::new(String::new(), &self.folder);
+        request.timeout = self.timeout;
+        request.options.permissions = Permissions::Bypass;
+        (self.agent(spec), request)
+    }
+}
+
+impl Rig {
+    pub(crate) async fn new(store: Store, knobs: Knobs) -> Self {
+        let folder = tempfile::Builder::new().prefix("og").tempdir().unwrap();
+        let script = folder.path().join("agent");
+        fs::write(&script, SCRIPT).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let host = host(folder.path());
+        let policy = watch::Sender::new(Arc::new(policy(&knobs, &host, folder.path())));
+        let gateway = Gateway::start(store.clone(), policy.subscribe(), LEASE).await.unwrap();
+        Self { gateway, policy, store, host, folder, knobs }
+    }
+
+    /// Stops the gateway and starts another on the same store.
+    pub(crate) async fn again(self) -> Self {
+        self.stop_within(Duration::ZERO).await;
+        let Self { policy, store, folder, knobs, .. } = self;
+        let host = host(folder.path());
+        policy.send_replace(Arc::new(self::policy(&knobs, &host, folder.path())));
+        let gateway = Gateway::start(store.clone(), policy.subscribe(), LEASE).await.unwrap();
+        Self { gateway, policy, store, host, folder, knobs }
+    }
+
+    /// Changes what the gateway goes by.
+    pub(crate) fn change(&self, knobs: &Knobs) {
+        self.policy.send_replace(Arc::new(policy(knobs, &self.host, self.folder.path())));
+    }
+
+    pub(crate) async fn stop(self) {
+        self.stop_within(LIMIT).await;
+    }
+
+    async fn stop_within(&self, grace: Duration) {
+        self.gateway.stop(grace).await;
+        assert!(self.host.shutdown(LIMIT).await);
+    }
+
+    pub(crate) async fn send(&self, conversation: &str, text: &str) -> Accepted {
+        self.try_send(inbound(conversation, text)).await.unwrap()
+    }
+
+    pub(crate) async fn try_send(&self, inbound: Inbound) -> Result<Accepted, Refusal> {
+        self.gateway.accept(inbound).await
+    }
+
+    /// Follows a job to its end; returns its events and how it ended.
+    pub(crate) async fn end_of(&self, job: JobId) -> (Vec<Value>, Ending) {
+        let mut follower = self.gateway.follow(job);
+        let mut all = Vec::new();
+        loop {
+            match time::timeout(LIMIT, follower.next()).await.unwrap().unwrap() {
+                Followed::Events(events) => {
+                    let events = events.iter();
+                    all.extend(
+                        events.map(|event| serde_json::from_str(&event.event.body).unwrap()),
+                    );
+                }
+                Followed::Ended(ending) => return (all, ending),
+                Followed::Unknown => panic!("there is no such job"),
+            }
+        }
+    }
+
+    /// Sends a message and returns the text of its answer.
+    pub(crate) async fn ask(&self, conversation: &str, text: &str) -> String {
+        let Accepted { job, .. } = self.send(conversation, text).await;
+        text_of(&self.end_of(job).await.1)
+    }
+
+    /// Returns how the agent was called: session and prompt.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        let calls = fs::read_to_string(self.path("calls")).unwrap_or_default();
+        calls.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Waits until the agent works and will not end by itself.
+    pub(crate) async fn until_hanging(&self) {
+        until(|| self.path("hanging").exists()).await;
+        fs::remove_file(self.path("hanging")).unwrap();
+    }
+
+    /// Lets what waits at the gate go on.
+    pub(crate) fn open_gate(&self) {
+        fs::write(self.path("open"), "").unwrap();
+    }
+}
+
+/// Waits for something that nobody tells of.
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    let wait = async {
+        while !is_so() {
+            time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    time::timeout(LIMIT, wait).await.unwrap();
+}
+
+pub(crate) fn inbound(conversation: &str, text: &str) -> Inbound {
+    Inbound {
+        address: Address::new(LOCAL, conversation).unwrap(),
+        sender: "me".to_owned(),
+        message: None,
+        text: text.to_owned(),
+        wishes: Wishes::default(),
+    }
+}
+
+/// Returns the text that a job was answered with.
+pub(crate) fn text_of(ending: &Ending) -> String {
+    let report: Value = serde_json::from_str(ending.report.as_ref().unwrap()).unwrap();
+    report["response_text"].as_str().unwrap().to_owned()
+}
+
+fn host(folder: &Path) -> Host {
+    let pairs = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/nonexistent")];
+    let environment = pairs.map(|(name, value)| (name.into(), value.into())).into();
+    let mut config = HostConfig::from_environment(environment);
+    config.data_dir = folder.join("data");
+    config.run_root = folder.to_owned();
+    Host::new(config)
+}
+
+fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
+    let limits = Limits { waiting: knobs.depth, waiting_in_lane: knobs.depth };
+    let agents = Scripted { host: host.clone(), folder: folder.to_owned(), timeout: knobs.timeout };
+    Policy {
+        rules: Rules { sessions: knobs.sessions.clone(), busy: knobs.busy, limits },
+        retry: RetryRules { max: knobs.retries, first_delay: Duration::ZERO },
+        max_concurrent_turns: knobs.at_once,
+        shutdown_grace: LIMIT,
+        event_retention: None,
+        fixed_reply: knobs.fixed_reply.clone(),
+        agents: Box::new(agents),
+    }
+}

@@ -1,0 +1,106 @@
+//! Which session a message goes on with.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{
+    clock::Millis,
+    config::Sessions,
+    store::{conversations, sessions},
+};
+
+on_both! {
+    async fn a_conversation_goes_on_with_its_session_and_others_have_their_own(store: Store) {
+        let rig = Rig::new(store, Knobs::default()).await;
+        for (conversation, text) in [("a", "one"), ("b", "two"), ("a", "three")] {
+            rig.ask(conversation, text).await;
+        }
+        assert_eq!(rig.calls(), ["new|one", "new|two", "s1|three"]);
+        rig.stop().await;
+    }
+
+    async fn the_session_of_a_turn_that_failed_is_gone_on_with(store: Store) {
+        let rig = Rig::new(store, Knobs::default()).await;
+        rig.ask("a", "one").await;
+        let failed = rig.send("a", "fail").await.job;
+        assert_eq!(rig.end_of(failed).await.1.state, JobState::Dead);
+        rig.ask("a", "two").await;
+        assert_eq!(rig.calls(), ["new|one", "s1|fail", "s1|two"]);
+        rig.stop().await;
+    }
+
+    async fn a_lost_session_is_dropped_and_tried_afresh_once(store: Store) {
+        let rig = Rig::new(store, Knobs::default()).await;
+        rig.ask("a", "one").await;
+        let job = rig.send("a", "lost").await.job;
+        let (events, ending) = rig.end_of(job).await;
+        assert_eq!(text_of(&ending), "found");
+        assert_eq!(events.iter().filter(|event| event["code"] == "fresh_session").count(), 1);
+        assert_eq!(rig.calls(), ["new|one", "s1|lost", "new|lost"]);
+        rig.ask("a", "three").await;
+        assert_eq!(rig.calls()[3], "s2|three");
+        rig.stop().await;
+    }
+
+    async fn a_reset_word_begins_afresh_in_its_place_among_the_messages(store: Store) {
+        let rig = Rig::new(store, Knobs::default()).await;
+        rig.send("a", "gate").await;
+        rig.until_hanging().await;
+        let mut last = None;
+        for text in ["one", "/new", "two", "/new three"] {
+            last = Some(rig.send("a", text).await.job);
+        }
+        rig.open_gate();
+        rig.end_of(last.unwrap()).await;
+        assert_eq!(rig.calls(), ["new|gate", "s1|one", "new|two", "new|three"]);
+        rig.stop().await;
+    }
+
+    async fn a_conversation_that_was_silent_for_long_begins_afresh(store: Store) {
+        let sessions = Sessions { idle: Some(Duration::from_secs(60)), ..Sessions::default() };
+        let rig = Rig::new(store.clone(), Knobs { sessions, ..Knobs::default() }).await;
+        let Accepted { conversation, job, .. } = rig.send("a", "one").await;
+        rig.end_of(job).await;
+        rig.ask("a", "two").await;
+        let then = Millis::now().before(Duration::from_secs(61));
+        store
+            .must((conversation, then), |conn, (id, then)| {
+                Box::pin(conversations::heard_from_user(conn, *id, *then))
+            })
+            .await;
+        rig.ask("a", "three").await;
+        rig.ask("a", "four").await;
+        assert_eq!(rig.calls(), ["new|one", "s1|two", "new|three", "s2|four"]);
+        rig.stop().await;
+    }
+
+    async fn another_agent_begins_afresh_and_coming_back_does_so_too(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs::default()).await;
+        let Accepted { conversation, job, .. } = rig.send("a", "one").await;
+        rig.end_of(job).await;
+        for agent in ["pi", "opencode", "pi"] {
+            let wishes = Wishes { agent: Some(agent.to_owned()), ..Wishes::default() };
+            let sent = rig.try_send(Inbound { wishes, ..inbound("a", agent) }).await.unwrap();
+            rig.end_of(sent.job).await;
+        }
+        rig.ask("a", "last").await;
+        let calls = rig.calls();
+        assert_eq!(calls[0..2], ["new|one", "s1|pi"]);
+        assert!(calls[2].starts_with("new|"), "{calls:?}");
+        assert_eq!(calls[3], "new|pi");
+        assert!(calls[4].ends_with("|last") && !calls[4].starts_with("new"), "{calls:?}");
+        let kept = store.read(conversation, |conn, id| Box::pin(sessions::list(conn, *id)));
+        assert_eq!(kept.await.unwrap().len(), 1);
+        rig.stop().await;
+    }
+
+    async fn a_named_session_is_gone_on_with(store: Store) {
+        let rig = Rig::new(store, Knobs::default()).await;
+        let wishes = Wishes { session: Some("s9".to_owned()), ..Wishes::default() };
+        let sent = rig.try_send(Inbound { wishes, ..inbound("a", "one") }).await.unwrap();
+        rig.end_of(sent.job).await;
+        rig.ask("a", "two").await;
+        assert_eq!(rig.calls(), ["s9|one", "s9|two"]);
+        rig.stop().await;
+    }
+}

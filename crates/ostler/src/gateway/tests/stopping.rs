@@ -1,0 +1,60 @@
+//! Stopping a gateway, and what the next one finds.
+
+use super::*;
+use crate::{
+    clock::Millis,
+    queue::{Limits, Queue, WorkerId},
+};
+
+on_both! {
+    async fn a_turn_that_does_not_end_in_time_is_resumed_by_the_next_gateway(store: Store) {
+        let rig = Rig::new(store, Knobs::default()).await;
+        rig.ask("a", "one").await;
+        let job = rig.send("a", "gate").await.job;
+        let next = rig.send("a", "next").await.job;
+        rig.until_hanging().await;
+        let rig = rig.again().await;
+        rig.until_hanging().await;
+        rig.open_gate();
+        let (events, ending) = rig.end_of(job).await;
+        assert_eq!((ending.state, text_of(&ending).as_str()), (JobState::Done, "opened"));
+        let begun: Vec<_> = events.iter().filter(|event| event["type"] == "started").collect();
+        assert_eq!((&begun[0]["attempt"], &begun[1]["attempt"]), (&1.into(), &2.into()));
+        assert_eq!(begun[1]["resumed"], true);
+        assert_eq!(text_of(&rig.end_of(next).await.1), "next");
+        assert_eq!(rig.calls(), ["new|one", "s1|gate", "s1|gate", "s1|next"]);
+        rig.stop().await;
+    }
+
+    async fn a_turn_may_end_while_the_gateway_stops_and_nothing_new_is_taken(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs::default()).await;
+        let job = rig.send("a", "gate").await.job;
+        let next = rig.send("a", "next").await.job;
+        rig.until_hanging().await;
+        rig.gateway.close();
+        assert!(matches!(rig.try_send(inbound("b", "x")).await, Err(Refusal::Stopping)));
+        rig.open_gate();
+        rig.stop().await;
+        let queue = Queue::new(store, Limits::default());
+        assert_eq!(queue.find(job).await.unwrap().unwrap().state, JobState::Done);
+        let next = queue.find(next).await.unwrap().unwrap();
+        assert!(!next.state.is_over());
+    }
+
+    async fn a_job_whose_gateway_died_is_run_again_as_a_further_attempt(store: Store) {
+        let queue = Queue::new(store.clone(), Limits::default());
+        let rig = Rig::new(store.clone(), Knobs { at_once: 0, ..Knobs::default() }).await;
+        let job = rig.send("a", "hello").await.job;
+        // Another one claims it and is never heard of again.
+        let past = Millis::now().before(Duration::from_secs(60));
+        let lease = Duration::from_secs(1);
+        let dead = queue.claim(&WorkerId::new("dead"), past, lease).await.unwrap().unwrap().0;
+        assert_eq!(dead.id, job);
+        let rig = rig.again().await;
+        rig.change(&Knobs::default());
+        let (events, ending) = rig.end_of(job).await;
+        assert_eq!(text_of(&ending), "hello");
+        assert_eq!(events[0]["attempt"], 2);
+        rig.stop().await;
+    }
+}

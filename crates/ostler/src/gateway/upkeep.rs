@@ -1,0 +1,105 @@
+//! What has to be seen to from time to time: requests whose time is up, messages
+//! that nobody will answer any more, and what is long over.
+
+use std::{sync::Arc, time::Duration};
+
+use ostler_core::failure::FailureKind;
+use tokio::{sync::watch, time};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    attempt::Tools,
+    begin::Place,
+    ending,
+    inbound::{LOCAL, PROMPT, Payload},
+    policy::Policy,
+    result::Outcome,
+};
+use crate::{
+    clock::Millis,
+    queue::{Job, Ticket, WorkerId},
+    store::{
+        Keep, StoreError,
+        conversations::Address,
+        jobs::{self, Unanswered},
+        permissions,
+    },
+};
+
+/// How often requests and messages are looked at.
+const LOOK: Duration = Duration::from_secs(10);
+/// How often what is long over is removed.
+const CLEAN_UP: Duration = Duration::from_secs(60 * 60);
+/// How far back dead jobs without a reply are answered for.
+const ANSWER_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many of them at once.
+const BATCH: u32 = 50;
+
+/// Sees to it until the gateway stops.
+pub(crate) async fn keep_up(
+    tools: Tools,
+    policy: watch::Receiver<Arc<Policy>>,
+    stop: CancellationToken,
+) {
+    let mut look = time::interval(LOOK);
+    let mut clean_up = time::interval(CLEAN_UP);
+    for interval in [&mut look, &mut clean_up] {
+        interval.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+    }
+    loop {
+        let done = tokio::select! {
+            () = stop.cancelled() => return,
+            _ = look.tick() => look_after(&tools).await,
+            _ = clean_up.tick() => {
+                let events = policy.borrow().event_retention;
+                let keep = Keep { events, ..Keep::default() };
+                tools.store.clean_up(keep, Millis::now()).await.map(drop)
+            }
+        };
+        if let Err(error) = done {
+            tracing::warn!(%error, "upkeep of the store has to wait");
+        }
+    }
+}
+
+async fn look_after(tools: &Tools) -> Result<(), StoreError> {
+    let now = Millis::now();
+    tools
+        .store
+        .write_repeatable(now, |conn, now| Box::pin(permissions::expire(conn, *now)))
+        .await?;
+    answer_for_the_dead(tools, now).await
+}
+
+/// Answers messages whose jobs died with nobody left to answer.
+pub(crate) async fn answer_for_the_dead(tools: &Tools, now: Millis) -> Result<(), StoreError> {
+    let since = now.before(ANSWER_FOR);
+    let dead = tools.store.read(since, |conn, since| {
+        let of = Unanswered { kind: PROMPT, but: LOCAL, since: *since };
+        Box::pin(jobs::dead_without_reply(conn, of, BATCH))
+    });
+    for job in dead.await? {
+        let Some((ticket, place, outcome)) = failed(&job) else { continue };
+        tracing::warn!(job = %job.id, reason = job.reason, "a message could not be answered");
+        let args = (ticket, place, outcome, now);
+        tools
+            .store
+            .write_repeatable(args, |conn, (ticket, place, outcome, now)| {
+                Box::pin(ending::reply(conn, ticket, place, None, outcome, *now))
+            })
+            .await?;
+    }
+    Ok(())
+}
+
+/// Returns what is said about a job that died; nothing, if nobody can be told.
+fn failed(job: &Job) -> Option<(Ticket, Place, Outcome)> {
+    let payload = Payload::read(&job.payload).ok()?;
+    let conversation = job.lane.as_str().parse().ok()?;
+    let target = Address::new(&payload.channel, &payload.address).ok()?;
+    let owner = WorkerId::new("nobody");
+    let ticket = Ticket { job: job.id, lane: job.lane.clone(), attempt: job.attempt, owner };
+    let reason = job.reason.clone().unwrap_or_else(|| "it failed".to_owned());
+    let outcome = Outcome::failed(FailureKind::Internal, reason, target.clone());
+    Some((ticket, Place { conversation, target, sender: payload.sender }, outcome))
+}

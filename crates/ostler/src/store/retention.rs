@@ -1,0 +1,107 @@
+//! Clearing away what is long over: which rows, for how long they are kept, and
+//! in which portions. What each table removes is in its own file.
+
+use std::time::Duration;
+
+use super::{
+    Conn, Store, StoreError, audit, events, jobs,
+    jobs::Over::{Dead, DoneOrCancelled},
+    outbox, permissions, turns,
+};
+use crate::clock::Millis;
+
+/// How much is removed in one transaction, so that others need not wait long.
+const BATCH: u32 = 500;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// For how long to keep what is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keep {
+    /// Jobs that are done or cancelled, the names of messages, replies, turns
+    /// and permission requests. A message that comes again later than this is
+    /// a new one.
+    pub(crate) ended: Duration,
+    /// Dead jobs, which somebody should have a look at, and the audit.
+    pub(crate) dead: Duration,
+    /// The event log; nothing for as long as the store.
+    pub(crate) events: Option<Duration>,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self { ended: 7 * DAY, dead: 30 * DAY, events: Some(7 * DAY) }
+    }
+}
+
+/// Something that is removed when it is old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    EndedJobs,
+    DeadJobs,
+    Messages,
+    Outbox,
+    Requests,
+    Events,
+    Turns,
+    Audit,
+}
+
+/// Everything, turns after what they wait for.
+const ALL: [What; 8] = [
+    What::EndedJobs,
+    What::DeadJobs,
+    What::Messages,
+    What::Outbox,
+    What::Requests,
+    What::Events,
+    What::Turns,
+    What::Audit,
+];
+
+impl Store {
+    /// Removes what is long over, and returns how many rows that were.
+    pub(crate) async fn clean_up(&self, keep: Keep, now: Millis) -> Result<u64, StoreError> {
+        let mut n_removed = 0;
+        for what in ALL {
+            let Some(kept) = keep.of(what) else { continue };
+            loop {
+                let args = (what, now.before(kept));
+                let n_now = self.write_repeatable(args, |conn, (what, before)| {
+                    Box::pin(what.remove(conn, *before))
+                });
+                match n_now.await? {
+                    0 => break,
+                    n_now => n_removed += n_now,
+                }
+            }
+        }
+        Ok(n_removed)
+    }
+}
+
+impl Keep {
+    fn of(self, what: What) -> Option<Duration> {
+        match what {
+            What::EndedJobs | What::Messages | What::Outbox | What::Requests | What::Turns => {
+                Some(self.ended)
+            }
+            What::DeadJobs | What::Audit => Some(self.dead),
+            What::Events => self.events,
+        }
+    }
+}
+
+impl What {
+    async fn remove(self, conn: &mut Conn, before: Millis) -> Result<u64, StoreError> {
+        match self {
+            Self::EndedJobs => jobs::remove_before(conn, DoneOrCancelled, before, BATCH).await,
+            Self::DeadJobs => jobs::remove_before(conn, Dead, before, BATCH).await,
+            Self::Messages => jobs::forget_messages(conn, before, BATCH).await,
+            Self::Outbox => outbox::remove_before(conn, before, BATCH).await,
+            Self::Requests => permissions::remove_before(conn, before, BATCH).await,
+            Self::Events => events::remove_before(conn, before, BATCH).await,
+            Self::Turns => turns::remove_before(conn, before, BATCH).await,
+            Self::Audit => audit::remove_before(conn, before, BATCH).await,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Permission requests: asked once, decided once, and in time.
+
+use super::*;
+use crate::{
+    id::{ConversationId, PermissionId, TurnId},
+    store::permissions::{Decision, NewRequest, Resolution, Resolved},
+};
+
+const LATE: Millis = Millis(NOW.0 + 10);
+
+async fn conversation(conn: &mut Conn) -> Result<ConversationId, StoreError> {
+    let address = conversations::Address::new("test", "here").unwrap();
+    Ok(conversations::find_or_begin(conn, &address, NOW).await?.id)
+}
+
+fn request(conversation: ConversationId, turn: TurnId, name: &str) -> NewRequest {
+    NewRequest {
+        conversation,
+        turn,
+        request: name.to_owned(),
+        body: "{}".to_owned(),
+        asked_of: Some("ann".to_owned()),
+        asked_at: NOW,
+        expires_at: LATE,
+    }
+}
+
+fn decision(name: &str) -> Decision {
+    Decision { decision: name.to_owned(), text: Some(format!("{name}, I said")) }
+}
+
+on_both! {
+    async fn a_permission_request_is_decided_once_and_in_time(store: Store) {
+        store.must((), |conn, ()| Box::pin(async move {
+            let (here, turn) = (conversation(conn).await?, TurnId::new());
+            let (first, second) = (PermissionId::new(), PermissionId::new());
+            permissions::ask(conn, first, &request(here, turn, "1")).await?;
+            permissions::ask(conn, second, &request(here, turn, "2")).await?;
+            assert_eq!(permissions::open_in(conn, here).await?.len(), 2);
+            let allow = permissions::resolve(conn, first, &decision("allow"), "ann", NOW).await?;
+            assert_eq!(allow, Resolved::Now);
+            let deny = permissions::resolve(conn, first, &decision("deny"), "bob", NOW).await?;
+            let by = Some("ann".to_owned());
+            let stands = Resolution { decision: decision("allow"), by, at: Some(NOW) };
+            assert_eq!(deny, Resolved::Before(stands.clone()));
+            let answer = permissions::resolve(conn, second, &decision("allow"), "ann", LATE).await?;
+            assert_eq!(answer, Resolved::Late);
+            assert_eq!(permissions::expire(conn, LATE).await?.len(), 1);
+            let answer = permissions::resolve(conn, second, &decision("allow"), "ann", NOW).await?;
+            assert_eq!(answer, Resolved::Late);
+            let of_turn = permissions::resolved_of(conn, turn).await?;
+            assert_eq!(of_turn.iter().map(|found| found.id).collect::<Vec<_>>(), [first, second]);
+            assert_eq!(of_turn[0].resolution, Some(stands));
+            assert_eq!(of_turn[0].request, request(here, turn, "1"));
+            let unknown = PermissionId::new();
+            let answer = permissions::resolve(conn, unknown, &decision("allow"), "ann", NOW).await?;
+            assert_eq!(answer, Resolved::Unknown);
+            Ok(())
+        })).await;
+    }
+
+    async fn what_is_open_when_its_turn_ends_is_closed(store: Store) {
+        store.must((), |conn, ()| Box::pin(async move {
+            let (here, turn) = (conversation(conn).await?, TurnId::new());
+            permissions::ask(conn, PermissionId::new(), &request(here, turn, "1")).await?;
+            assert_eq!(permissions::resolved_of(conn, turn).await?, []);
+            assert_eq!(permissions::expire_turn(conn, turn, NOW).await?, 1);
+            assert_eq!(permissions::open_in(conn, here).await?, []);
+            let resolution = permissions::resolved_of(conn, turn).await?.remove(0).resolution;
+            assert_eq!(resolution.unwrap().by, None);
+            Ok(())
+        })).await;
+    }
+
+    async fn a_request_that_is_asked_or_answered_twice_is_as_if_it_were_once(store: Store) {
+        store.must((), |conn, ()| Box::pin(async move {
+            let (here, turn, id) = (conversation(conn).await?, TurnId::new(), PermissionId::new());
+            let asked = request(here, turn, "1");
+            assert_eq!(permissions::ask(conn, id, &asked).await?, id);
+            assert_eq!(permissions::ask(conn, id, &asked).await?, id);
+            assert_eq!(permissions::ask(conn, PermissionId::new(), &asked).await?, id);
+            let answer = decision("allow");
+            for _ in 0..2 {
+                let resolved = permissions::resolve(conn, id, &answer, "ann", NOW).await?;
+                assert_eq!(resolved, Resolved::Now);
+            }
+            Ok(())
+        })).await;
+    }
+
+    async fn an_answer_wakes_whoever_runs_the_turn(store: Store) {
+        let id = store.must((), |conn, ()| Box::pin(async move {
+            let asked = request(conversation(conn).await?, TurnId::new(), "1");
+            permissions::ask(conn, PermissionId::new(), &asked).await
+        })).await;
+        let mut wakeups = store.wakeups(Topic::Wishes);
+        store.must(id, |conn, id| Box::pin(async move {
+            permissions::resolve(conn, *id, &decision("deny"), "ann", NOW).await
+        })).await;
+        assert_eq!(wakeups.next().await, Woken::Told);
+    }
+}
