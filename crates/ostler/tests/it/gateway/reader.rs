@@ -2,11 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::daemon::{Daemon, ended, send};
-use crate::support::Place;
+use super::daemon::{Daemon, ended};
+use crate::{client::Client, support::Place};
 
 /// How much an agent says in a turn: more than a connection holds on its way.
 const BYTES: usize = 2_000_000;
+
+/// Sends a message that is answered by a process of its own, as only that is
+/// played here, and returns its job.
+fn send(client: &mut Client) -> String {
+    let request = json!({
+        "type": "send", "conversation": "local:main", "text": "hello", "cold": true,
+    });
+    client.ask(&request).unwrap()["job"].as_str().unwrap().to_owned()
+}
 
 #[test]
 fn a_reader_that_does_not_read_holds_nothing_up_and_misses_nothing() {
@@ -27,10 +36,7 @@ fn a_reader_that_does_not_read_holds_nothing_up_and_misses_nothing() {
     let mut newest = 0;
     let mut turns = 0;
     for _ in 0..3 {
-        let request = json!({
-            "type": "send", "conversation": "local:main", "text": "hello", "cold": true,
-        });
-        let job = client.ask(&request).unwrap()["job"].as_str().unwrap().to_owned();
+        let job = send(&mut client);
         assert_eq!(ended(&mut client, &job)["state"], "done");
         turns += 1;
     }
@@ -51,7 +57,7 @@ fn a_reader_that_does_not_read_holds_nothing_up_and_misses_nothing() {
     }
     assert!(bytes > 2 * BYTES, "{bytes}");
     // And it goes on from there, live.
-    let job = send(&mut client, "main", "hello");
+    let job = send(&mut client);
     assert_eq!(slow.hear().unwrap()["number"], newest + 1);
     assert_eq!(ended(&mut client, &job)["state"], "done");
     drop(slow);
