@@ -9,7 +9,6 @@ use std::{
 };
 
 use super::{
-    books::Balance,
     chance::Chance,
     gateway::{Gateway, Stable},
     ledger::Ledger,
@@ -25,6 +24,9 @@ const CONVERSATIONS: usize = 8;
 const LONGEST_RUN: u64 = 8;
 /// How much later, at most.
 const LONGEST_WAIT: Duration = Duration::from_millis(300);
+/// After how many kills everything is answered before the next: a job whose
+/// gateway ends ten times without an answer is given up, which is not tried here.
+const IN_A_ROW: usize = 5;
 /// How long nothing may happen: longer than the lease of a reply that was being
 /// sent, for on PostgreSQL those behind it wait for its end.
 const LONGEST_SILENCE: Duration = Duration::from_secs(90);
@@ -37,6 +39,7 @@ pub(crate) struct Experiment {
     pub(crate) chance: Chance,
     ledger: Arc<Ledger>,
     senders: Vec<JoinHandle<()>>,
+    n_moments: usize,
     started: Instant,
 }
 
@@ -55,6 +58,7 @@ impl Experiment {
             chance: Chance::new(seed),
             ledger: Arc::default(),
             senders: Vec::new(),
+            n_moments: 0,
             started: Instant::now(),
         }
     }
@@ -81,6 +85,12 @@ impl Experiment {
 
     /// Waits for the moment of the next kill: some time after some acceptances.
     pub(crate) fn wait_for_moment(&mut self) {
+        self.n_moments += 1;
+        if self.n_moments.is_multiple_of(IN_A_ROW) {
+            let n_accepted = self.ledger.n_accepted();
+            let answered = self.ledger.wait_until_settled(n_accepted, LONGEST_SILENCE);
+            assert!(answered, "{}: nothing is answered any more; {}", self.name, self.standing());
+        }
         let n_more = usize::try_from(1 + self.chance.below(LONGEST_RUN)).unwrap();
         self.wait_for_acceptances(n_more);
         self.wait_a_little();
@@ -105,7 +115,7 @@ impl Experiment {
         for sender in self.senders.drain(..) {
             sender.join().unwrap();
         }
-        let settled = self.ledger.wait_until_settled(LONGEST_SILENCE);
+        let settled = self.ledger.wait_until_settled(usize::MAX, LONGEST_SILENCE);
         if !settled {
             eprintln!("{}: replies are missing; {}", self.name, self.standing());
         }
@@ -117,8 +127,8 @@ impl Experiment {
         assert!(left.is_empty(), "processes were left behind: {left:#?}");
         let check = stable.ostler(&["store", "check"]).output().unwrap();
         assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
-        let pages = self.ledger.pages();
-        let balance = Balance::of(&pages.accepted, &stored::read(store), &pages.delivered);
+        let stored = stored::read(store);
+        let balance = self.ledger.balance(&stored);
         println!(
             "{}: kills {}, accepted {}, answered {}, duplicated {}, lost {}, repeated {} (same key), seconds {:.0}",
             self.name,

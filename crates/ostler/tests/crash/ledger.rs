@@ -2,11 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Condvar, Mutex, MutexGuard},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use super::books::{Accepted, Delivered};
+use super::books::{Accepted, Balance, Delivered, StoredJob};
 
 /// Shared by all threads of an experiment.
 #[derive(Debug, Default)]
@@ -32,9 +32,10 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Returns whether each accepted message has a reply.
-    fn is_settled(&self) -> bool {
-        self.accepted.iter().all(|accepted| self.replied.contains(&accepted.job))
+    /// Returns whether each of the first accepted messages has a reply.
+    fn is_settled(&self, n_first: usize) -> bool {
+        let mut first = self.accepted.iter().take(n_first);
+        first.all(|accepted| self.replied.contains(&accepted.job))
     }
 }
 
@@ -92,23 +93,31 @@ impl Ledger {
         self.wait(longest, |pages| pages.accepted.len() >= n_accepted)
     }
 
-    /// Waits until each accepted message has a reply, as long as any comes within
-    /// this time; returns whether they have.
-    pub(crate) fn wait_until_settled(&self, longest_silence: Duration) -> bool {
+    /// Waits until each of the first accepted messages has a reply, as long as
+    /// any reply comes within this time; returns whether they have.
+    pub(crate) fn wait_until_settled(&self, n_first: usize, longest_silence: Duration) -> bool {
         loop {
             let n_delivered = self.pages().delivered.len();
-            let moved = |pages: &Pages| pages.is_settled() || pages.delivered.len() > n_delivered;
+            let moved =
+                |pages: &Pages| pages.is_settled(n_first) || pages.delivered.len() > n_delivered;
             if !self.wait(longest_silence, moved) {
                 return false;
             }
-            if self.pages().is_settled() {
+            if self.pages().is_settled(n_first) {
                 return true;
             }
         }
     }
 
+    /// Compares what was written down with what is stored.
+    pub(crate) fn balance(&self, stored: &[StoredJob]) -> Balance {
+        let pages = self.pages();
+        Balance::of(&pages.accepted, stored, &pages.delivered)
+    }
+
     pub(crate) fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.pages.lock().unwrap()
+        // A thread that panicked with it fails the test by that, not by this.
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wait(&self, longest: Duration, is_it: impl Fn(&Pages) -> bool) -> bool {
@@ -151,9 +160,10 @@ mod tests {
             ledger.accept(Accepted { message, job: job.to_owned() }, false);
         }
         assert_eq!(ledger.pages().open[&0], 1);
-        assert!(!ledger.wait_until_settled(Duration::ZERO));
+        assert!(ledger.wait_until_settled(1, Duration::ZERO));
+        assert!(!ledger.wait_until_settled(2, Duration::ZERO));
         ledger.deliver(delivered("b"));
         assert_eq!(ledger.pages().open[&0], 0);
-        assert!(ledger.wait_until_settled(Duration::ZERO));
+        assert!(ledger.wait_until_settled(usize::MAX, Duration::ZERO));
     }
 }
