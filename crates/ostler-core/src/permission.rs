@@ -156,6 +156,20 @@ pub enum DecidedBy {
     Agent,
 }
 
+impl DecidedBy {
+    /// Returns the word that is printed.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Session => "session",
+            Self::Timeout => "timeout",
+            Self::Cancel => "cancel",
+            Self::Agent => "agent",
+        }
+    }
+}
+
 /// What the agent is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {

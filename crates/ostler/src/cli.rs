@@ -149,7 +149,8 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         return sessions::run(args, load(cli.config)?, ui).await;
     }
     if let Command::Serve(args) = cli.command {
-        return serve::run(args, Loader::from_process(cli.config, Trust::Everything)).await;
+        let loader = Loader::from_process(cli.config, Trust::Everything);
+        return Box::pin(serve::run(args, loader)).await;
     }
     let settings = settings(&cli).await?;
     Ok(match cli.command {

@@ -7,6 +7,8 @@
 //! order: not ready, no more input, no more turns, those that run get a grace,
 //! replies leave, the log is written, the store is closed.
 
+mod http;
+mod notify;
 mod reload;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -16,20 +18,30 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::{
+    http::{Http, Phase},
+    notify::Notifier,
+};
 use crate::{
     channel::Channels,
-    config::{Loaded, Loader, Problems, Settings, Watch, store_location},
+    config::{Loaded, Loader, Problem, Problems, Settings, Watch, store_location},
     gateway::{
         Gateway,
         delivery::{Delivery, Pace},
         policy::Policy,
     },
     logging,
+    socket::{
+        listen::{BindError, Listening},
+        server::Server,
+    },
     store::{Store, StoreError, Use},
 };
 
 /// How long replies may take to leave when the gateway stops.
 const DELIVERY: Duration = Duration::from_secs(10);
+/// How long connections may take to end.
+const CONNECTIONS: Duration = Duration::from_secs(2);
 /// How long kept processes may take to end.
 const PROCESSES: Duration = Duration::from_secs(5);
 /// How many files may be open, where the system allows it: a turn has a few.
@@ -48,6 +60,10 @@ pub(crate) enum StartError {
     },
     #[error("no working directory: {0}")]
     Folder(std::io::Error),
+    #[error(transparent)]
+    Listen(#[from] http::ListenError),
+    #[error(transparent)]
+    Socket(#[from] BindError),
 }
 
 /// A gateway with everything around it.
@@ -56,7 +72,10 @@ pub(crate) struct Daemon {
     delivery: Delivery,
     store: Store,
     host: Host,
-    grace: Duration,
+    http: Http,
+    socket: Server,
+    phase: watch::Sender<Phase>,
+    notifier: Arc<Notifier>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -73,6 +92,11 @@ impl Parts {
     /// Reads the configuration, and starts to log as it says.
     pub(crate) async fn read(loader: Loader) -> Result<Self, Problems> {
         let (loaded, watch) = Watch::start(loader)?;
+        http::may_listen(loaded.config.gateway.listen).map_err(|error| Problem {
+            source: loaded.source("gateway.listen").clone(),
+            key: "gateway.listen".to_owned(),
+            why: error.to_string(),
+        })?;
         let location = store_location(&loaded).await?;
         let settings = Settings::new(loaded.clone(), None).await?;
         logging::start(loaded.config.gateway.log_level, loaded.config.gateway.log_format);
@@ -87,57 +111,73 @@ impl Parts {
 }
 
 impl Daemon {
-    /// Starts everything.
+    /// Starts everything. Returns when it is ready.
     pub(crate) async fn start(parts: Parts) -> Result<Self, StartError> {
-        let Parts { loaded, watch, settings, location } = parts;
         raise_file_limit();
         let here = std::env::current_dir().map_err(StartError::Folder)?;
-        let failed = |source| StartError::Store { place: location.to_string(), source };
-        let store = Store::open(&location, Use::Gateway).await.map_err(failed)?;
-        let host = Host::new(settings.host_config());
-        let started = Self::start_on(&store, &host, here, loaded, watch, settings).await;
-        match started {
-            Ok(daemon) => Ok(daemon),
-            Err(error) => {
-                store.close().await;
-                Err(error)
-            }
+        let place = parts.location.to_string();
+        let failed = |source| StartError::Store { place: place.clone(), source };
+        let store = Store::open(&parts.location, Use::Gateway).await.map_err(failed)?;
+        let daemon = Self::start_on(&store, here, parts).await;
+        if daemon.is_err() {
+            store.close().await;
         }
+        daemon
     }
 
-    async fn start_on(
-        store: &Store,
-        host: &Host,
-        here: PathBuf,
-        loaded: Loaded,
-        watch: Watch,
-        settings: Settings,
-    ) -> Result<Self, StartError> {
+    async fn start_on(store: &Store, here: PathBuf, parts: Parts) -> Result<Self, StartError> {
+        let Parts { loaded, watch, settings, .. } = parts;
         let config = loaded.config;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let grace = config.gateway.shutdown_grace;
+        let notifier = Arc::new(Notifier::new(&settings.environment, std::process::id()));
+        let host = Host::new(settings.host_config());
         let policy = Policy::new(&config, settings, host.clone(), here.clone());
         check_agent(&policy, &tasks).await?;
+        let listener = http::bind(config.gateway.listen).await?;
+        let address = listener.local_addr().unwrap_or(config.gateway.listen);
+        let socket = Listening::bind(host.data_dir()).await?;
         let policy = watch::Sender::new(Arc::new(policy));
         let failed = |source| StartError::Store { place: store.location().to_string(), source };
-        let gateway = Gateway::start(store.clone(), policy.subscribe()).await.map_err(failed)?;
+        let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease);
+        let gateway = gateway.await.map_err(failed)?;
         let delivery = Delivery::start(store.clone(), Channels::new(), gateway.name(), Pace::USUAL);
+        let phase = watch::Sender::new(Phase::Starting);
+        let agents = policy.subscribe();
+        let http =
+            Http::start(listener, phase.subscribe(), move || agents.borrow().agents.availability());
+        let socket = Server::start(socket, gateway.clone());
         tasks.spawn(reload::follow(watch, policy, host.clone(), here, stop.clone()));
-        Ok(Self { gateway, delivery, store: store.clone(), host: host.clone(), grace, tasks, stop })
+        tasks.spawn(watch_over(Arc::clone(&notifier), gateway.clone(), stop.clone()));
+        phase.send_replace(Phase::Ready);
+        notifier.ready(&format!("listening on http://{address}"));
+        tracing::info!(http = %address, store = %store.location(), "ready");
+        let store = store.clone();
+        Ok(Self { gateway, delivery, store, host, http, socket, phase, notifier, tasks, stop })
     }
 
     /// Stops everything, in order. Returns when nothing is left to be lost.
     pub(crate) async fn stop(self) {
-        self.stop.cancel();
-        self.gateway.stop(self.grace).await;
+        self.phase.send_replace(Phase::Stopping);
+        self.notifier.stopping("waiting for turns to end");
+        self.gateway.close();
+        self.socket.close();
+        self.gateway.stop(self.gateway.shutdown_grace()).await;
         self.delivery.stop(DELIVERY).await;
         if !self.host.shutdown(PROCESSES).await {
             tracing::warn!("some agents' processes did not end in time; they are killed");
         }
+        self.socket.stop(CONNECTIONS).await;
+        self.http.stop(CONNECTIONS).await;
+        self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
         self.store.close().await;
     }
+}
+
+/// Tells the service manager that the gateway lives, for as long as it does.
+async fn watch_over(notifier: Arc<Notifier>, gateway: Gateway, stop: CancellationToken) {
+    stop.run_until_cancelled(notifier.feed_watchdog(|| gateway.is_well())).await;
 }
 
 /// Looks whether the agent can be run that answers. Its version is read behind

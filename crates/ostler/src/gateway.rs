@@ -33,7 +33,7 @@ use std::{sync::Arc, time::Duration};
 
 use ostler_core::permission::Answer;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::{sync::watch, time};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
@@ -55,6 +55,10 @@ use crate::{
 
 /// Why a job was cancelled by somebody who did not say more.
 const CANCELLED: &str = "cancelled";
+/// A shorter lease would expire while it is renewed.
+const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+/// How long the last events may take to be stored.
+const WRITING: Duration = Duration::from_secs(10);
 /// How long turns may take to end after they were stopped.
 const STOPPING: Duration = Duration::from_secs(10);
 
@@ -92,12 +96,15 @@ pub(crate) struct Standing {
 
 impl Gateway {
     /// Starts a gateway on an open store: takes back what a killed one had, and
-    /// begins to work.
+    /// begins to work. Without a word for as long as the lease, its jobs are
+    /// another's.
     pub(crate) async fn start(
         store: Store,
         policy: watch::Receiver<Arc<Policy>>,
+        lease: Duration,
     ) -> Result<Self, StoreError> {
         let now = Millis::now();
+        let lease = lease.max(SHORTEST_LEASE);
         let name = format!("gw_{}", uuid::Uuid::now_v7().simple());
         let queue = Queue::new(store.clone(), Limits::default());
         let reclaimed = queue.recover(now).await?;
@@ -110,12 +117,17 @@ impl Gateway {
         let tools = Tools { store: store.clone(), queue: queue.clone(), log: log.clone() };
         tasks.spawn(upkeep::keep_up(tools.clone(), policy.clone(), upkeep.clone()));
         let owner = WorkerId::new(&name);
-        let runtime = Runtime::start(tools, policy.clone(), owner, &tasks);
+        let runtime = Runtime::start(tools, policy.clone(), owner, lease, &tasks);
         let closing = CancellationToken::new();
         let since = now;
         let shared =
             Shared { store, queue, policy, runtime, closing, since, tasks, upkeep, log, name };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Returns how long turns may take to end when the gateway stops.
+    pub(crate) fn shutdown_grace(&self) -> Duration {
+        self.shared.policy.borrow().shutdown_grace
     }
 
     /// Returns the name that no other gateway has.
@@ -201,6 +213,12 @@ impl Gateway {
         }
     }
 
+    /// Whether it still looks after its jobs. A store that is away does not make
+    /// it unwell: starting again would not help.
+    pub(crate) fn is_well(&self) -> bool {
+        self.shared.runtime.is_well()
+    }
+
     /// Looks at everything now, for somebody else changed the store.
     pub(crate) fn look_again(&self) {
         self.shared.runtime.look_again();
@@ -219,8 +237,13 @@ impl Gateway {
         shared.closing.cancel();
         shared.runtime.stop(grace, STOPPING).await;
         shared.upkeep.cancel();
-        shared.log.close().await;
         shared.tasks.close();
-        shared.tasks.wait().await;
+        let written = async {
+            shared.log.close().await;
+            shared.tasks.wait().await;
+        };
+        if time::timeout(WRITING, written).await.is_err() {
+            tracing::error!("the last events could not be stored");
+        }
     }
 }

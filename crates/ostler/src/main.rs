@@ -7,13 +7,10 @@ mod clock;
 mod config;
 mod daemon;
 mod gateway;
-#[cfg_attr(not(test), expect(dead_code, reason = "used by the gateway's runtime"))]
 mod id;
 mod logging;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
 mod queue;
 mod socket;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the gateway's runtime"))]
 mod store;
 mod ui;
 mod wishes;

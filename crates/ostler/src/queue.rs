@@ -34,7 +34,7 @@ pub(crate) use self::{
     cancel::{CancelOutcome, LaneCancel, RetryOutcome},
     enqueue::{EnqueueError, Enqueued, Limits, MessageKey, NewJob},
     finish::{Finished, JobEnd, Joined},
-    lease::{Lease, Ticket, WorkerId},
+    lease::{Lease, Reclaimed, Ticket, WorkerId},
     look::Stats,
 };
 use crate::store::Store;

@@ -1,37 +1,57 @@
 //! `ostler demo`: a tour of the agents that needs no key and nothing installed.
 //!
-//! Every agent gets a prompt that uses a tool, then a second one in the same
-//! session. CLIs that are installed run for real, isolated and with a made-up
-//! key, against the simulated model; the scripted agent stands in for the
-//! others. Each is labelled with which it is.
-#![expect(clippy::wildcard_enum_match_arm, reason = "what a view leaves out needs no name")]
+//! The gateway itself runs, on a store that is thrown away. Every agent gets a
+//! prompt that uses a tool, then a second one in the same conversation; both
+//! are jobs, and what is shown is read from the event log. CLIs that are
+//! installed run for real, isolated and with a made-up key, against the
+//! simulated model; the scripted agent stands in for the others. Each is
+//! labelled with which it is.
+
+mod table;
+mod troupe;
 
 use std::{
-    fs, io,
-    os::unix::fs::PermissionsExt,
-    path::PathBuf,
+    io,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use clap::Args;
 use ostler_core::{
-    CliAgent, Event, EventBody, Memo, TurnReport, TurnRequest,
     agent::{AGENTS, AgentSpec},
+    failure::chain,
     registry::Agent as _,
-    turn::Turn,
 };
+use serde_json::Value;
+use tokio::sync::watch;
 
+use self::{
+    table::{Row, table},
+    troupe::{Cast, Troupe},
+};
 use super::{
     Exit,
     rehearsal::{self, Stage},
 };
 use crate::{
     config::Settings,
+    gateway::{
+        Gateway,
+        follow::{Followed, Follower},
+        inbound::{Inbound, LOCAL},
+        policy::Policy,
+    },
+    store::{Location, Store, Use, conversations::Address},
     ui::{Ui, printable},
+    wishes::Wishes,
 };
 
 /// What is asked first of the scripted agent, which only pretends to use a tool.
 const READ_SCRIPTED: &str = "Use a tool, please. sim:tool";
+/// There is no other gateway that could want its jobs.
+const LEASE: Duration = Duration::from_secs(60);
+/// How long a turn may take to end when the tour breaks off.
+const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
@@ -43,44 +63,19 @@ pub(crate) struct DemoArgs {
     scripted: bool,
 }
 
-/// A row of the table at the end.
-struct Row {
-    agent: &'static str,
-    cast: Cast,
-    session: String,
-    turns: Vec<Measured>,
-    failure: Option<String>,
-}
-
-struct Measured {
-    first_text: Option<Duration>,
-    total: Duration,
-    tokens: Option<u64>,
-}
-
-/// Who plays the agent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cast {
-    Real,
-    Scripted,
-}
-
-impl Cast {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Real => "real",
-            Self::Scripted => "scripted",
-        }
-    }
-}
-
 /// Runs the tour.
 pub(crate) async fn run(args: DemoArgs, settings: Settings, ui: &mut Ui) -> Exit {
-    let ended = tokio::select! {
-        exit = tour(&args, settings, ui) => exit,
-        exit = interrupted() => exit,
-    };
-    match ended {
+    let chosen: Vec<_> = AGENTS
+        .iter()
+        .copied()
+        .filter(|spec| args.agents.is_empty() || args.agents.iter().any(|name| spec.name == **name))
+        .collect();
+    if chosen.is_empty() {
+        let names: Vec<_> = AGENTS.iter().map(|spec| spec.name.as_str()).collect();
+        ui.notice(&format!("ostler: no such agent; valid agents: {}", names.join(", ")));
+        return Exit::Usage;
+    }
+    match play(&args, &chosen, &settings, ui).await {
         Ok(exit) => exit,
         Err(error) => {
             ui.notice(&format!("ostler: the demo could not go on: {error}"));
@@ -89,90 +84,94 @@ pub(crate) async fn run(args: DemoArgs, settings: Settings, ui: &mut Ui) -> Exit
     }
 }
 
-/// Ctrl-C ends the tour like an error would, so that nothing is left behind.
-async fn interrupted() -> io::Result<Exit> {
-    tokio::signal::ctrl_c().await?;
-    Ok(Exit::Cancelled)
+/// Sets the stage up, plays, and clears it whatever happened.
+async fn play(
+    args: &DemoArgs,
+    chosen: &[&'static AgentSpec],
+    settings: &Settings,
+    ui: &mut Ui,
+) -> io::Result<Exit> {
+    let stage = Stage::set(settings).await?;
+    let location = Location::in_folder(&stage.setting.folder.join("data"));
+    let ended = match Store::open(&location, Use::Gateway).await {
+        Err(error) => Err(io::Error::other(chain(&error))),
+        Ok(store) => {
+            let troupe = Troupe::new(&stage.setting, args.scripted);
+            let ended = on_gateway(&store, troupe, chosen, &stage, ui).await;
+            store.close().await;
+            ended
+        }
+    };
+    stage.clear().await;
+    ended
 }
 
-async fn tour(args: &DemoArgs, settings: Settings, ui: &mut Ui) -> io::Result<Exit> {
-    let chosen: Vec<_> = AGENTS
-        .iter()
-        .filter(|spec| args.agents.is_empty() || args.agents.iter().any(|name| spec.name == **name))
-        .collect();
-    if chosen.is_empty() {
-        let names: Vec<_> = AGENTS.iter().map(|spec| spec.name.as_str()).collect();
-        ui.notice(&format!("ostler: no such agent; valid agents: {}", names.join(", ")));
-        return Ok(Exit::Usage);
-    }
-    let stage = Stage::set(&settings).await?;
+async fn on_gateway(
+    store: &Store,
+    troupe: Troupe,
+    chosen: &[&'static AgentSpec],
+    stage: &Stage,
+    ui: &mut Ui,
+) -> io::Result<Exit> {
+    let policy = watch::Sender::new(Arc::new(Policy::of_troupe(Box::new(troupe.clone()))));
+    let gateway = Gateway::start(store.clone(), policy.subscribe(), LEASE);
+    let gateway = gateway.await.map_err(|error| io::Error::other(chain(&error)))?;
     ui.line(&format!("A simulated model listens on {}. No key is used.", stage.sim.base_url()))?;
-    let mut rows = Vec::new();
-    for spec in chosen {
-        rows.push(Part { spec, stage: &stage }.play(args.scripted, ui).await?);
-    }
+    ui.line("The gateway runs on a store that is thrown away.")?;
+    let tour = Tour { gateway: &gateway, troupe: &troupe };
+    let ended = tokio::select! {
+        rows = tour.of(chosen, ui) => rows.map(Some),
+        // Ctrl-C ends the tour like an error would, so that nothing is left behind.
+        interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| None),
+    };
+    gateway.stop(GRACE).await;
+    let Some(rows) = ended? else { return Ok(Exit::Cancelled) };
     ui.line(&table(&rows))?;
-    stage.clear().await;
     let failed = rows.iter().any(|row| row.failure.is_some());
     Ok(if failed { Exit::Failed } else { Exit::Answered })
 }
 
-/// One agent's part of the tour.
-struct Part<'a> {
-    spec: &'static AgentSpec,
-    stage: &'a Stage,
+/// The tour through the agents.
+struct Tour<'a> {
+    gateway: &'a Gateway,
+    troupe: &'a Troupe,
 }
 
-impl Part<'_> {
-    async fn play(&self, scripted: bool, ui: &mut Ui) -> io::Result<Row> {
-        let real = CliAgent::new(self.spec, self.stage.host.clone());
-        let (agent, cast) = if !scripted && real.find().is_ok() {
-            (real, Cast::Real)
-        } else {
-            let program = self.stand_in()?;
-            (real.with_program(program), Cast::Scripted)
-        };
-        ui.line(&format!("\n{} ({})", self.spec.title, self.describe(&agent, cast).await))?;
-        let mut row = Row {
-            agent: &self.spec.name,
-            cast,
-            session: String::new(),
-            turns: Vec::new(),
-            failure: None,
-        };
-        let mut memo: Option<Memo> = None;
+impl Tour<'_> {
+    async fn of(&self, chosen: &[&'static AgentSpec], ui: &mut Ui) -> io::Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for spec in chosen {
+            rows.push(self.visit(spec, ui).await?);
+        }
+        Ok(rows)
+    }
+
+    async fn visit(&self, spec: &'static AgentSpec, ui: &mut Ui) -> io::Result<Row> {
+        let cast = self.troupe.cast(spec);
+        ui.line(&format!("\n{} ({})", spec.title, self.describe(spec, cast).await))?;
+        let mut row = Row::new(&spec.name, cast);
         let first = match cast {
             Cast::Real => rehearsal::READ,
             Cast::Scripted => READ_SCRIPTED,
         };
         for prompt in [first, rehearsal::REMEMBER] {
             ui.line(&format!("  > {prompt}"))?;
-            let mut request = self.request(prompt, cast)?;
-            if let Some(memo) = memo.take() {
-                request = request.resume(memo);
-            }
             let began = Instant::now();
-            let turn = match agent.start(request).await {
-                Ok(turn) => turn,
-                Err(error) => {
-                    row.failure = Some(error.to_string());
+            let mut follower = match self.send(spec, prompt).await {
+                Ok(follower) => follower,
+                Err(why) => {
+                    row.failure = Some(why);
                     break;
                 }
             };
-            let Some((report, first_text)) = watch(turn, began, ui).await? else {
-                break;
-            };
-            row.turns.push(Measured {
-                first_text,
-                total: began.elapsed(),
-                tokens: report.usage.total_tokens,
-            });
-            if let Some(failure) = &report.error {
-                row.failure = Some(format!("{}: {}", failure.kind.code(), failure.message));
+            let mut watched = Watched::new(began);
+            match watched.watch(&mut follower, ui).await? {
+                Ok(complete) => row.add(began.elapsed(), watched.first_text, &complete),
+                Err(why) => row.failure = Some(why),
+            }
+            if row.failure.is_some() {
                 break;
             }
-            row.session = report.session_id.clone().unwrap_or_default();
-            memo = report.memo;
         }
         if let Some(failure) = &row.failure {
             ui.line(&format!("  failed: {failure}"))?;
@@ -180,14 +179,25 @@ impl Part<'_> {
         Ok(row)
     }
 
-    async fn describe(&self, agent: &CliAgent, cast: Cast) -> String {
+    /// Hands the gateway a message for an agent, in a conversation with it.
+    async fn send(&self, spec: &AgentSpec, prompt: &str) -> Result<Follower, String> {
+        let address = Address::new(LOCAL, &spec.name).map_err(|error| error.to_string())?;
+        let wishes = Wishes { agent: Some(spec.name.to_string()), ..Wishes::default() };
+        let (sender, text) = ("demo".to_owned(), prompt.to_owned());
+        let inbound = Inbound { address, sender, message: None, text, wishes };
+        let accepted = self.gateway.accept(inbound).await.map_err(|error| error.to_string())?;
+        Ok(self.gateway.follow(accepted.job))
+    }
+
+    async fn describe(&self, spec: &'static AgentSpec, cast: Cast) -> String {
+        let agent = self.troupe.real(spec);
         match cast {
-            Cast::Scripted if CliAgent::new(self.spec, self.stage.host.clone()).find().is_ok() => {
+            Cast::Scripted if agent.find().is_ok() => {
                 "scripted: the scripted agent plays it, as asked".to_owned()
             }
             Cast::Scripted => format!(
                 "scripted: `{}` is not installed, so the scripted agent plays it",
-                self.spec.program
+                spec.program
             ),
             Cast::Real => match agent.validate().await {
                 Ok(health) => format!(
@@ -198,94 +208,73 @@ impl Part<'_> {
             },
         }
     }
-
-    fn request(&self, prompt: &str, cast: Cast) -> io::Result<TurnRequest> {
-        let real = match cast {
-            Cast::Real => self.stage.model_request(self.spec, prompt)?,
-            Cast::Scripted => None,
-        };
-        Ok(real.unwrap_or_else(|| self.stage.request(self.spec, prompt)))
-    }
-
-    /// Writes an executable file that plays the agent.
-    fn stand_in(&self) -> io::Result<PathBuf> {
-        // Through a shell, because the path of this program may have spaces in it.
-        let own = std::env::current_exe()?.display().to_string().replace('\'', r"'\''");
-        let text = format!(
-            "#!/bin/sh\nexec '{own}' scripted --as {} --pace-ms 15 -- \"$@\"\n",
-            self.spec.name
-        );
-        let path = self.stage.folder().join(&*self.spec.program);
-        fs::write(&path, text)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-        Ok(path)
-    }
 }
 
-/// Shows a turn as it runs; returns its end and when the first text came.
-async fn watch(
-    mut turn: Turn,
+/// Somebody who watches a turn.
+struct Watched {
     began: Instant,
-    ui: &mut Ui,
-) -> io::Result<Option<(TurnReport, Option<Duration>)>> {
-    let mut first_text = None;
-    let mut block = None;
-    while let Some(Event { body, .. }) = turn.next().await {
-        match body {
-            EventBody::Output { text, block: id } => {
-                first_text.get_or_insert_with(|| began.elapsed());
-                if block.as_ref() != Some(&id) {
+    first_text: Option<Duration>,
+    /// The block of text that is being shown.
+    block: Option<String>,
+}
+
+impl Watched {
+    fn new(began: Instant) -> Self {
+        Self { began, first_text: None, block: None }
+    }
+
+    /// Shows what happens; returns the last event, or why there is no answer.
+    async fn watch(
+        &mut self,
+        follower: &mut Follower,
+        ui: &mut Ui,
+    ) -> io::Result<Result<Value, String>> {
+        let mut complete = None;
+        loop {
+            let events = match follower.next().await {
+                Ok(Followed::Events(events)) => events,
+                Ok(Followed::Ended(ending)) => {
+                    ui.end_line()?;
+                    let reason = ending.reason.unwrap_or_else(|| "there is no answer".to_owned());
+                    return Ok(complete.filter(|_| ending.state.is_done()).ok_or(reason));
+                }
+                Ok(Followed::Unknown) => return Ok(Err("the job is gone".to_owned())),
+                Err(error) => return Ok(Err(chain(&error))),
+            };
+            for stored in events {
+                let event: Value = serde_json::from_str(&stored.event.body).unwrap_or_default();
+                self.show(&event, ui)?;
+                if event.get("type").is_some_and(|kind| kind == "complete") {
+                    complete = Some(event);
+                }
+            }
+        }
+    }
+
+    fn show(&mut self, event: &Value, ui: &mut Ui) -> io::Result<()> {
+        let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+        match text("type") {
+            "output" => {
+                self.first_text.get_or_insert_with(|| self.began.elapsed());
+                if self.block.as_deref() != Some(text("block")) {
                     ui.end_line()?;
                     ui.write("  ")?;
-                    block = Some(id);
+                    self.block = Some(text("block").to_owned());
                 }
-                ui.write(&printable(&text).replace('\n', "\n  "))?;
+                ui.write(&printable(text("text")).replace('\n', "\n  "))
             }
-            EventBody::ToolUse { tool, title, .. } => {
+            "tool_use" => {
                 ui.end_line()?;
-                ui.line(&printable(&format!("  → {tool}: {title}")))?;
-                block = None;
+                self.block = None;
+                ui.line(&printable(&format!("  → {}: {}", text("tool"), text("title"))))
             }
-            EventBody::ToolResult(result) => {
-                let mark = if result.is_error { "✗" } else { "←" };
-                let output = result.output.trim_end().replace('\n', " ⏎ ");
-                ui.line(&printable(&format!("  {mark} {output}")))?;
+            "tool_result" => {
+                let is_error = event.get("is_error") == Some(&Value::Bool(true));
+                let mark = if is_error { "✗" } else { "←" };
+                let output = text("output").trim_end().replace('\n', " ⏎ ");
+                ui.line(&printable(&format!("  {mark} {output}")))
             }
-            EventBody::Complete(report) => {
-                ui.end_line()?;
-                return Ok(Some((*report, first_text)));
-            }
-            _ => {}
+            _ => Ok(()),
         }
     }
-    Ok(None)
-}
-
-fn table(rows: &[Row]) -> String {
-    let mut lines = vec![format!(
-        "\n{:<9} {:<9} {:<37} {:>10} {:>8} {:>7}",
-        "agent", "played", "session", "first text", "total", "tokens"
-    )];
-    for row in rows {
-        if let Some(failure) = &row.failure {
-            lines.push(format!("{:<9} {:<9} failed: {failure}", row.agent, row.cast.label()));
-        }
-        for (number, turn) in row.turns.iter().enumerate() {
-            let session = if number == 0 { row.session.as_str() } else { "  resumed" };
-            lines.push(format!(
-                "{:<9} {:<9} {:<37} {:>10} {:>8} {:>7}",
-                row.agent,
-                row.cast.label(),
-                session,
-                turn.first_text.map_or_else(|| "-".to_owned(), milliseconds),
-                milliseconds(turn.total),
-                turn.tokens.map_or_else(|| "-".to_owned(), |tokens| tokens.to_string()),
-            ));
-        }
-    }
-    lines.join("\n")
-}
-
-fn milliseconds(duration: Duration) -> String {
-    format!("{} ms", duration.as_millis())
 }

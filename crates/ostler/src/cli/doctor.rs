@@ -124,7 +124,8 @@ async fn rehearse(
             report.add(vec![finding.about(&look.spec().name)])?;
             continue;
         };
-        let agent = CliAgent::new(look.spec().clone(), stage.host.clone()).with_program(program);
+        let agent =
+            CliAgent::new(look.spec().clone(), stage.setting.host.clone()).with_program(program);
         if look.spec().custom.is_some() {
             report.add(vec![handshake::check(&agent, &stage, args.timeout).await])?;
             continue;

@@ -4,7 +4,11 @@
 //! What is played on it, and what is made of it, is the business of `demo` and
 //! of `doctor --live`.
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use ostler_core::{
     Host, HostConfig, TurnRequest, agent::AgentSpec, environment::Variables, run_dir::RunDir,
@@ -26,9 +30,17 @@ const CLEAN_UP: Duration = Duration::from_secs(10);
 
 /// The stage. Its folder is gone when it is dropped.
 pub(crate) struct Stage {
-    pub(crate) host: Host,
+    pub(crate) setting: Setting,
     pub(crate) sim: Sim,
-    folder: RunDir,
+    _folder: RunDir,
+}
+
+/// What those on the stage see of it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) host: Host,
+    pub(crate) folder: PathBuf,
+    model: String,
 }
 
 impl Stage {
@@ -38,16 +50,22 @@ impl Stage {
         let folder = folder(&config.run_root)?;
         config.data_dir = folder.path().join("data");
         let sim = Sim::start(model::Options::default()).await?;
-        Ok(Self { host: Host::new(config), sim, folder })
+        let model = sim.base_url();
+        let setting = Setting { host: Host::new(config), folder: folder.path().to_owned(), model };
+        Ok(Self { setting, sim, _folder: folder })
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
+    /// Ends what runs and clears the stage.
+    pub(crate) async fn clear(self) {
+        self.setting.host.shutdown(CLEAN_UP).await;
+        self.sim.stop().await;
     }
+}
 
+impl Setting {
     /// Returns a request of an agent that has a home of its own here.
     pub(crate) fn request(&self, spec: &AgentSpec, prompt: &str) -> TurnRequest {
-        let mut request = TurnRequest::new(prompt, self.folder().join("project"));
+        let mut request = TurnRequest::new(prompt, self.folder.join("project"));
         request.timeout = Duration::from_secs(120);
         request.options.home = Some(self.host.isolated_home(&spec.name));
         request
@@ -60,7 +78,7 @@ impl Stage {
         spec: &AgentSpec,
         prompt: &str,
     ) -> io::Result<Option<TurnRequest>> {
-        let Some(settings) = model::settings(&spec.name, &self.sim.base_url()) else {
+        let Some(settings) = model::settings(&spec.name, &self.model) else {
             return Ok(None);
         };
         settings.write_files(&self.host.isolated_home(&spec.name))?;
@@ -70,12 +88,6 @@ impl Stage {
         request.options.extra_args = settings.arguments;
         request.options.model = settings.model.map(str::to_owned);
         Ok(Some(request))
-    }
-
-    /// Ends what runs and clears the stage.
-    pub(crate) async fn clear(self) {
-        self.host.shutdown(CLEAN_UP).await;
-        self.sim.stop().await;
     }
 }
 

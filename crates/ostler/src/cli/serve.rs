@@ -33,7 +33,7 @@ pub(crate) async fn run(args: ServeArgs, mut loader: Loader) -> Result<Exit, Pro
             return Ok(Exit::Failed);
         }
     };
-    let daemon = match Daemon::start(parts).await {
+    let daemon = match Box::pin(Daemon::start(parts)).await {
         Ok(daemon) => daemon,
         Err(error) => {
             tracing::error!("the gateway did not start: {}", chain(&error));

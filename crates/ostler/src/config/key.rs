@@ -157,6 +157,7 @@ pub(crate) const KEYS: &[Key] = &[
     restart("gateway.database_url", Kind::Secret, "the store: sqlite:… or postgres://…"),
     restart("gateway.log_level", LOG_LEVEL, "how much the gateway logs"),
     restart("gateway.log_format", LOG_FORMAT, "how a line of the log is written"),
+    restart("gateway.lease", Kind::Duration, "after how much silence others take a gateway's jobs over"),
     live("gateway.max_concurrent_turns", number(1, 10_000), "how many turns run at once"),
     live("gateway.max_queue_depth", number(1, 1_000_000), "how many jobs may wait"),
     live("gateway.shutdown_grace", Kind::Duration, "how long turns may take to end at shutdown"),

@@ -44,6 +44,8 @@ pub(crate) struct Gateway {
     pub(crate) database_url: Option<SecretSource>,
     pub(crate) log_level: logging::Level,
     pub(crate) log_format: logging::Form,
+    #[serde(with = "duration")]
+    pub(crate) lease: Duration,
     pub(crate) max_concurrent_turns: usize,
     pub(crate) max_queue_depth: usize,
     #[serde(with = "duration")]
@@ -64,6 +66,7 @@ impl Default for Gateway {
             max_concurrent_turns: 5,
             max_queue_depth: 100,
             shutdown_grace: Duration::from_secs(30),
+            lease: Duration::from_secs(30),
             event_retention: Some(Duration::from_secs(7 * 24 * 60 * 60)),
         }
     }

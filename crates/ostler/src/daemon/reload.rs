@@ -1,6 +1,9 @@
 //! Takes what a changed configuration says, for as long as the gateway runs.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use ostler_core::{failure::chain, host::Host};
 use tokio::sync::watch;
@@ -52,11 +55,11 @@ async fn take(
     loaded: Loaded,
     policy: &watch::Sender<Arc<Policy>>,
     host: &Host,
-    here: &PathBuf,
+    here: &Path,
 ) -> Result<(), String> {
     let config = loaded.config.clone();
     let settings = Settings::new(loaded, None).await.map_err(|problems| problems.to_string())?;
-    let new = Policy::new(&config, settings, host.clone(), here.clone());
+    let new = Policy::new(&config, settings, host.clone(), here.to_owned());
     let agent = new.active_agent()?;
     if agent.server().is_none() && new.fixed_reply.is_none() {
         agent.find().map_err(|error| chain(&error))?;

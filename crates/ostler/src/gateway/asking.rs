@@ -172,11 +172,7 @@ pub(crate) async fn settle(store: &Store, id: PermissionId, decision: Decision, 
     let args = (id, decision, by, Millis::now());
     let settled = store.write_repeatable(args, |conn, (id, decision, by, now)| {
         Box::pin(async move {
-            let by = match by {
-                DecidedBy::Session => "an earlier answer for the session",
-                DecidedBy::User => "the user",
-                _ => "nobody",
-            };
+            let by = by.code();
             let decision = decision.code().to_owned();
             let decision = permissions::Decision { decision, text: None };
             permissions::resolve(conn, *id, &decision, by, *now).await.map(drop)

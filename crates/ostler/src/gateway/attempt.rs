@@ -1,6 +1,6 @@
 //! One attempt at a job: the turn, from its start to the write that ends it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use ostler_core::{
     event::{Event, EventBody, Status, TurnReport},
@@ -124,6 +124,8 @@ struct Attempt<'a> {
     steered: Vec<JobId>,
     /// What is written with the end.
     last: Vec<NewEvent>,
+    /// Where the agent works, and its home if it has one of its own.
+    folders: (PathBuf, Option<PathBuf>),
 }
 
 impl<'a> Attempt<'a> {
@@ -136,14 +138,15 @@ impl<'a> Attempt<'a> {
         wish: watch::Receiver<Wish>,
     ) -> Self {
         let session = beginning.memo.as_ref().map(|memo| memo.id.clone());
-        let (open, steered, last) = Default::default();
-        Self { tools, ticket, id, policy, beginning, wish, session, open, steered, last }
+        let (open, steered, last, folders) = Default::default();
+        Self { tools, ticket, id, policy, beginning, wish, session, open, steered, last, folders }
     }
 
     /// Runs the turn; returns what came of it, unless that is nobody's business
     /// any more.
     async fn run(mut self) -> Option<Ending> {
         let (agent, request) = self.request();
+        self.folders = (request.options.cwd.clone(), request.options.home.clone());
         let turn = match agent.start(request).await {
             Ok(turn) => turn,
             Err(error) => {
@@ -241,16 +244,15 @@ impl<'a> Attempt<'a> {
             _ => {}
         }
         let stored = self.stored(&event, id);
-        match event.body {
-            EventBody::Error(_) => self.last.push(stored),
-            EventBody::Complete(report) => {
-                self.last.push(stored);
-                return Some(*report);
-            }
-            _ => {
-                // It is closed only after the last turn has ended.
-                self.tools.log.append(stored).await.ok();
-            }
+        if let EventBody::Complete(report) = event.body {
+            self.last.push(stored);
+            return Some(*report);
+        }
+        if matches!(event.body, EventBody::Error(_)) {
+            self.last.push(stored);
+        } else {
+            // It is closed only after the last turn has ended.
+            self.tools.log.append(stored).await.ok();
         }
         None
     }
@@ -284,9 +286,8 @@ impl<'a> Attempt<'a> {
         self.session = Some(session.to_owned());
         let agent = self.beginning.agent.name.to_string();
         let mut memo = ostler_core::Memo::of_id(agent.clone(), session);
-        let (_, request) = self.request();
-        memo.cwd = Some(request.options.cwd);
-        memo.home = request.options.home;
+        memo.cwd = Some(self.folders.0.clone());
+        memo.home.clone_from(&self.folders.1);
         let now = Millis::now();
         let args = (self.beginning.place.conversation, agent, ending::stored(&memo, now));
         let kept =

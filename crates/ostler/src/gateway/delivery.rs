@@ -185,7 +185,7 @@ impl Desk {
         let args = (own, now, now.after(self.pace.lease));
         let n_back = self.store.write(args, |conn, (own, now, lease_until)| {
             Box::pin(async move {
-                for (id, attempt) in own.iter().take(0) {
+                for (id, attempt) in own {
                     outbox::renew(conn, *id, *attempt, *lease_until).await?;
                 }
                 outbox::reclaim(conn, *now).await

@@ -112,7 +112,9 @@ async fn keep_trying(store: &Store, events: Vec<NewEvent>) -> bool {
             Err(StoreError::Closed) => return false,
             Err(error) => error,
         };
-        if matches!(error, StoreError::Unclear) && is_stored(store, &events).await {
+        // A try that was given up on may have been made all the same, and then
+        // the next is refused: an event is in the log once.
+        if is_stored(store, &events).await {
             return true;
         }
         if !std::mem::replace(&mut is_told, true) {

@@ -26,6 +26,8 @@ pub(crate) struct Policy {
     pub(crate) rules: Rules,
     pub(crate) retry: RetryRules,
     pub(crate) max_concurrent_turns: usize,
+    /// How long turns may take to end when the gateway stops.
+    pub(crate) shutdown_grace: Duration,
     /// For how long events are kept; `None` for ever.
     pub(crate) event_retention: Option<Duration>,
     /// What is answered instead of asking an agent.
@@ -52,6 +54,9 @@ pub(crate) trait Agents: Send + Sync {
     /// Returns the agent of a name, or the one that answers if none is named.
     fn resolve(&self, name: Option<&str>) -> Result<AgentRef, String>;
 
+    /// Says which agents there are, and whether each could run.
+    fn availability(&self) -> Vec<(String, bool)>;
+
     /// Makes an agent.
     fn agent(&self, spec: &AgentRef) -> CliAgent;
 
@@ -73,9 +78,25 @@ impl Policy {
             },
             retry: RetryRules { max: config.retry.max, first_delay: config.retry.first_delay },
             max_concurrent_turns: config.gateway.max_concurrent_turns,
+            shutdown_grace: config.gateway.shutdown_grace,
             event_retention: config.gateway.event_retention,
             fixed_reply: fixed_reply.and_then(|reply| reply.text.clone()),
             agents: Box::new(Configured { settings, host, here, reply }),
+        }
+    }
+
+    /// Takes the defaults, for agents that nobody configured.
+    pub(crate) fn of_troupe(agents: Box<dyn Agents>) -> Self {
+        let Config { gateway, sessions, busy, .. } = Config::default();
+        let limits = Limits::default();
+        Self {
+            rules: Rules { sessions, busy, limits },
+            retry: RetryRules { max: 0, first_delay: Duration::ZERO },
+            max_concurrent_turns: gateway.max_concurrent_turns,
+            shutdown_grace: gateway.shutdown_grace,
+            event_retention: None,
+            fixed_reply: None,
+            agents,
         }
     }
 
@@ -105,6 +126,16 @@ impl Agents for Configured {
     fn resolve(&self, name: Option<&str>) -> Result<AgentRef, String> {
         let wishes = Wishes { agent: name.map(str::to_owned), ..Wishes::default() };
         wishes.agent(&self.settings).cloned().map_err(|error| error.to_string())
+    }
+
+    fn availability(&self) -> Vec<(String, bool)> {
+        let all = self.settings.roster.iter();
+        all.map(|spec| {
+            let agent = self.agent(spec);
+            let is_there = agent.server().is_some() || agent.find().is_ok();
+            (spec.name.to_string(), is_there)
+        })
+        .collect()
     }
 
     fn agent(&self, spec: &AgentRef) -> CliAgent {

@@ -21,14 +21,15 @@ use super::{
 use crate::{
     clock::Millis,
     id::{JobId, TurnId},
-    queue::{JobEnd, Renewed, Ticket, WorkerId},
+    queue::{JobEnd, Reclaimed, Renewed, Ticket, WorkerId},
     store::{StoreError, Topic},
 };
 
-/// For how long a job is one's own without a further word.
-const LEASE: Duration = Duration::from_secs(30);
-/// How often all leases are renewed.
-const RENEW: Duration = Duration::from_secs(10);
+/// Why a job failed that was claimed and then not heard of.
+const UNHEARD: &str = "its attempt ended without a word";
+/// For how long nothing may be heard of the task that keeps the leases. A store
+/// that does not answer takes up to half of it.
+const SILENCE: Duration = Duration::from_secs(60);
 /// The wait after the store could not be asked.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -42,7 +43,11 @@ struct Shared {
     tools: Tools,
     policy: watch::Receiver<Arc<Policy>>,
     owner: WorkerId,
+    /// For how long a job is this gateway's without a further word.
+    lease: Duration,
     running: Mutex<HashMap<JobId, Running>>,
+    /// When leases were last seen to, well or not.
+    beat: watch::Sender<Instant>,
     /// Rung when a job has ended.
     freed: Notify,
     /// Rung when somebody else may have changed the store.
@@ -66,13 +71,16 @@ impl Runtime {
         tools: Tools,
         policy: watch::Receiver<Arc<Policy>>,
         owner: WorkerId,
+        lease: Duration,
         tasks: &TaskTracker,
     ) -> Self {
         let shared = Arc::new(Shared {
             tools,
             policy,
             owner,
+            lease,
             running: Mutex::default(),
+            beat: watch::Sender::new(Instant::now()),
             freed: Notify::new(),
             look: watch::Sender::new(()),
             closing: CancellationToken::new(),
@@ -87,6 +95,11 @@ impl Runtime {
     /// Returns how many jobs run.
     pub(crate) fn n_running(&self) -> usize {
         self.shared.running().len()
+    }
+
+    /// Whether leases are still seen to.
+    pub(crate) fn is_well(&self) -> bool {
+        self.shared.beat.borrow().elapsed() < self.shared.lease + SILENCE
     }
 
     /// Looks at everything now, for somebody else may have changed it.
@@ -177,7 +190,7 @@ impl Shared {
         let turn = TurnId::new();
         let claim = Claim { policy: Arc::clone(&policy), turn, now };
         let claimed =
-            self.tools.queue.claim_with(&self.owner, now, LEASE, claim, |conn, job, claim| {
+            self.tools.queue.claim_with(&self.owner, now, self.lease, claim, |conn, job, claim| {
                 Box::pin(begin(conn, job, claim))
             });
         let Some((job, ticket, begun)) = claimed.await? else { return Ok(false) };
@@ -197,44 +210,49 @@ impl Shared {
     /// Keeps the leases of what runs, and finds out what is wanted of it.
     async fn keep_leases(self: Arc<Self>) {
         let mut wakeups = self.tools.store.wakeups(Topic::Wishes);
-        let mut renewal = time::interval(RENEW);
+        let mut renewal = time::interval(self.lease / 3);
         renewal.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         let mut strangers = Vec::new();
         let mut look = self.look.subscribe();
         loop {
             tokio::select! {
                 () = self.done.cancelled() => return,
-                _ = renewal.tick() => strangers = self.renew(strangers).await,
+                _ = renewal.tick() => {
+                    match self.renew(&strangers).await {
+                        Ok(now) => strangers = now,
+                        Err(error) => tracing::warn!(%error, "leases cannot be renewed for now"),
+                    }
+                    self.beat.send_replace(Instant::now());
+                }
                 _ = wakeups.next() => self.see_wishes().await,
                 _ = look.changed() => self.see_wishes().await,
             }
         }
     }
 
-    /// Renews all leases. What is this gateway's by the store, and twice in a
-    /// row not known here, was claimed without anybody hearing of it, and is
-    /// given back.
-    async fn renew(&self, before: Vec<Ticket>) -> Vec<Ticket> {
+    /// Renews all leases, then takes over the jobs of gateways that did not. In
+    /// this order, for after a sleep of the whole machine all have expired.
+    ///
+    /// What is this gateway's by the store, and twice in a row not known here,
+    /// was claimed without anybody hearing of it; it counts as failed.
+    async fn renew(&self, before: &[Ticket]) -> Result<Vec<Ticket>, StoreError> {
+        let queue = &self.tools.queue;
         // Those that begin meanwhile are not among the renewed, and not lost.
         let known: Vec<_> =
             self.running().iter().map(|(job, running)| (*job, running.attempt)).collect();
-        let renewed = match self.tools.queue.renew_all(&self.owner, Millis::now(), LEASE).await {
-            Ok(renewed) => renewed,
-            Err(error) => {
-                tracing::warn!(%error, "leases cannot be renewed for now");
-                return before;
-            }
-        };
+        let renewed = queue.renew_all(&self.owner, Millis::now(), self.lease).await?;
         let strangers = self.compare(&known, renewed);
         for ticket in strangers.iter().filter(|ticket| before.contains(ticket)) {
             tracing::warn!(job = %ticket.job, "a job was claimed unheard, and is given back");
-            if let Err(error) =
-                self.tools.queue.finish(ticket, JobEnd::Release, Millis::now()).await
-            {
-                tracing::warn!(%error, "it could not be given back yet");
-            }
+            let now = Millis::now();
+            let end = JobEnd::Retry { not_before: now, reason: UNHEARD.to_owned() };
+            queue.finish(ticket, end, now).await?;
         }
-        strangers
+        let Reclaimed { ready, dead, cancelled } = queue.reclaim(Millis::now()).await?;
+        if ready + dead + cancelled > 0 {
+            tracing::info!(ready, dead, cancelled, "took over jobs of a gateway that is gone");
+        }
+        Ok(strangers)
     }
 
     /// Tells jobs that are lost or whose end is wanted, and returns those that

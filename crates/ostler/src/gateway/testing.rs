@@ -36,6 +36,8 @@ use crate::{
 /// The longest that anything may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
+const LEASE: Duration = Duration::from_secs(30);
+
 /// Plays Pi. `calls` gets a line for each call: the session and the prompt.
 const SCRIPT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
@@ -112,6 +114,10 @@ impl Agents for Scripted {
         agent::find(name).map(AgentRef::from).ok_or_else(|| format!("no agent {name:?}"))
     }
 
+    fn availability(&self) -> Vec<(String, bool)> {
+        vec![("pi".to_owned(), true)]
+    }
+
     fn agent(&self, spec: &AgentRef) -> CliAgent {
         CliAgent::new(spec.clone(), self.host.clone()).with_program(self.folder.join("agent"))
     }
@@ -132,7 +138,7 @@ impl Rig {
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
         let host = host(folder.path());
         let policy = watch::Sender::new(Arc::new(policy(&knobs, &host, folder.path())));
-        let gateway = Gateway::start(store.clone(), policy.subscribe()).await.unwrap();
+        let gateway = Gateway::start(store.clone(), policy.subscribe(), LEASE).await.unwrap();
         Self { gateway, policy, store, host, folder, knobs }
     }
 
@@ -142,7 +148,7 @@ impl Rig {
         let Self { policy, store, folder, knobs, .. } = self;
         let host = host(folder.path());
         policy.send_replace(Arc::new(self::policy(&knobs, &host, folder.path())));
-        let gateway = Gateway::start(store.clone(), policy.subscribe()).await.unwrap();
+        let gateway = Gateway::start(store.clone(), policy.subscribe(), LEASE).await.unwrap();
         Self { gateway, policy, store, host, folder, knobs }
     }
 
@@ -256,6 +262,7 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         rules: Rules { sessions: knobs.sessions.clone(), busy: knobs.busy, limits },
         retry: RetryRules { max: knobs.retries, first_delay: Duration::ZERO },
         max_concurrent_turns: knobs.at_once,
+        shutdown_grace: LIMIT,
         event_retention: None,
         fixed_reply: knobs.fixed_reply.clone(),
         agents: Box::new(agents),

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     queue::{CancelOutcome, EnqueueError, JobState},
-    store::{Store, testing::on_both},
+    store::testing::on_both,
     wishes::Wishes,
 };
 

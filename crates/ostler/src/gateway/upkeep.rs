@@ -1,5 +1,5 @@
-//! What has to be seen to from time to time: jobs of gateways that are gone,
-//! messages that nobody will answer any more, and what is long over.
+//! What has to be seen to from time to time: requests whose time is up, messages
+//! that nobody will answer any more, and what is long over.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// How often others' expired leases are looked for.
+/// How often requests and messages are looked at.
 const LOOK: Duration = Duration::from_secs(10);
 /// How often what is long over is removed.
 const CLEAN_UP: Duration = Duration::from_secs(60 * 60);
@@ -64,15 +64,6 @@ pub(crate) async fn keep_up(
 
 async fn look_after(tools: &Tools) -> Result<(), StoreError> {
     let now = Millis::now();
-    let reclaimed = tools.queue.reclaim(now).await?;
-    if reclaimed.ready + reclaimed.dead + reclaimed.cancelled > 0 {
-        tracing::info!(
-            ready = reclaimed.ready,
-            dead = reclaimed.dead,
-            cancelled = reclaimed.cancelled,
-            "took over jobs of a gateway that was not heard of any more"
-        );
-    }
     tools
         .store
         .write_repeatable(now, |conn, now| Box::pin(permissions::expire(conn, *now)))

@@ -155,7 +155,7 @@ pub(crate) async fn read_job(
 /// Returns whether an event of a turn is in the log: what to ask after a write
 /// that may have happened.
 pub(crate) async fn is_stored(conn: &mut Conn, turn: TurnId, seq: i64) -> Result<bool, StoreError> {
-    let sql = "SELECT 1 AS found FROM events WHERE turn = $1 AND seq = $2 LIMIT 1";
+    let sql = "SELECT 1 AS found FROM events WHERE turn = $1 AND seq = $2 AND seq > 0";
     Ok(conn.fetch_optional(sql, values![turn, seq]).await?.is_some())
 }
 

@@ -66,6 +66,11 @@ pub(crate) const STATES: [(JobState, &str); 6] = [
 ];
 
 impl JobState {
+    /// Whether it is over, and well.
+    pub(crate) fn is_done(self) -> bool {
+        self == Self::Done
+    }
+
     /// Whether nothing more becomes of it by itself.
     pub(crate) fn is_over(self) -> bool {
         matches!(self, Self::Done | Self::Dead | Self::Cancelled)

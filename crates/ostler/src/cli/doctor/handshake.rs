@@ -11,7 +11,7 @@ use crate::cli::rehearsal::Stage;
 /// Lets an agent introduce itself, and says what came of it.
 pub(crate) async fn check(agent: &CliAgent, stage: &Stage, limit: Duration) -> Finding {
     let spec = agent.spec();
-    let request = stage.request(spec, "?");
+    let request = stage.setting.request(spec, "?");
     let finding = match agent.handshake(&request, limit).await {
         Ok(about) => {
             let name = about.name.unwrap_or_else(|| "an agent without a name".to_owned());

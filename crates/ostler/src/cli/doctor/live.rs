@@ -34,7 +34,7 @@ impl Live<'_> {
     /// Runs both turns; says what differs, or that nothing does.
     pub(crate) async fn check(&self) -> Vec<Finding> {
         let spec = self.agent.spec();
-        match self.stage.model_request(spec, READ) {
+        match self.stage.setting.model_request(spec, READ) {
             Ok(Some(_)) => {}
             Ok(None) => {
                 let message = "not tried: it cannot be led to the simulated model";
@@ -108,7 +108,7 @@ impl Live<'_> {
         memo: Option<Memo>,
     ) -> (Vec<Difference>, Option<Memo>) {
         let spec = self.agent.spec();
-        let Ok(Some(mut request)) = self.stage.model_request(spec, expected.prompt) else {
+        let Ok(Some(mut request)) = self.stage.setting.model_request(spec, expected.prompt) else {
             return (Vec::new(), None);
         };
         if let Some(memo) = memo {
@@ -116,7 +116,7 @@ impl Live<'_> {
         }
         request.timeout = self.timeout;
         request.idle_timeout = self.timeout;
-        request.transcript = Some(transcript(self.stage.folder(), spec, number));
+        request.transcript = Some(transcript(&self.stage.setting.folder, spec, number));
         let mut seen = match self.watch(request).await {
             Ok(seen) => seen,
             Err(what) => return (vec![Topic::End.error(what)], None),
@@ -162,7 +162,7 @@ impl Live<'_> {
         self.forget();
         fs::create_dir_all(&self.keep)?;
         for number in [1, 2] {
-            let from = transcript(self.stage.folder(), self.agent.spec(), number);
+            let from = transcript(&self.stage.setting.folder, self.agent.spec(), number);
             match fs::copy(from, transcript(&self.keep, self.agent.spec(), number)) {
                 // A second turn there only is after a first one that went well.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && number > 1 => {}

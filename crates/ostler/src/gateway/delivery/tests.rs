@@ -288,6 +288,20 @@ on_both! {
         tasks.join_all().await;
     }
 
+    async fn what_is_under_way_here_is_not_taken_back_however_long_it_takes(store: Store) {
+        put(&store, "http://127.0.0.1:9/", "hello").await;
+        // It has expired when it is claimed.
+        let claiming = desk(&store, Pace { lease: Duration::ZERO, ..QUICK });
+        let sending = claiming.claim(1).await.unwrap().sendings.remove(0);
+        let desk = desk(&store, QUICK);
+        desk.reclaim(vec![(sending.id, sending.attempt)]).await.unwrap();
+        desk.reclaim(Vec::new()).await.unwrap();
+        assert_eq!(outbox_rows(&store).await[0].state, "sending");
+        claiming.reclaim(vec![(sending.id, sending.attempt)]).await.unwrap();
+        let rows = outbox_rows(&store).await;
+        assert_eq!((rows[0].state.as_str(), rows[0].is_unsure), ("waiting", true));
+    }
+
     async fn a_closed_store_ends_it(store: Store) {
         let desk = desk(&store, QUICK);
         store.close().await;
