@@ -22,8 +22,7 @@ use super::{
     LONGEST_PATH,
     lines::{LineError, LineReader},
     message::{
-        Accepted, Cancelled, Ended, Event, Hello, MAX_LINE, MAX_PROMPT_LINE, PROTOCOL, Refused,
-        Request,
+        Accepted, Ended, Event, Hello, MAX_LINE, MAX_PROMPT_LINE, PROTOCOL, Refused, Request,
     },
     stranger,
 };
@@ -107,7 +106,6 @@ pub(crate) enum Heard {
     Refused(Refused),
     Event(Event),
     Ended(Ended),
-    Cancelled(Cancelled),
     /// Anything else, by its type. A newer gateway may say more than is known here.
     Other(String),
 }
@@ -126,7 +124,6 @@ impl Heard {
             "refused" => Self::Refused(serde_json::from_slice(line)?),
             "event" => Self::Event(serde_json::from_slice(line)?),
             "ended" => Self::Ended(serde_json::from_slice(line)?),
-            "cancelled" => Self::Cancelled(serde_json::from_slice(line)?),
             _ => Self::Other(head.kind),
         })
     }

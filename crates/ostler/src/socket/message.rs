@@ -302,7 +302,7 @@ pub(crate) struct Ended {
 }
 
 /// What became of the wish to end something.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Cancelled {
     pub(crate) outcome: String,
     /// How many jobs had not begun, and never will.

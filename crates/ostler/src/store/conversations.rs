@@ -123,6 +123,16 @@ pub(crate) async fn find_or_begin(
     Conversation::from_row(&row)
 }
 
+/// Returns the conversation at an address.
+pub(crate) async fn find_at(
+    conn: &mut Conn,
+    address: &Address,
+) -> Result<Option<Conversation>, StoreError> {
+    let sql = "SELECT * FROM conversations WHERE channel = $1 AND address = $2";
+    let row = conn.fetch_optional(sql, values![&address.channel, &address.key]).await?;
+    row.map(|row| Conversation::from_row(&row)).transpose()
+}
+
 /// Returns a conversation by its id.
 pub(crate) async fn find(
     conn: &mut Conn,
