@@ -1,7 +1,6 @@
 //! Events as the log keeps them.
 
 use ostler_core::event::Event;
-use serde_json::{Value, json};
 
 use crate::{
     clock::Millis,
@@ -17,15 +16,11 @@ pub(crate) fn record(
     event: &Event,
     permission: Option<PermissionId>,
 ) -> NewEvent {
-    let body = match (permission, serde_json::to_value(event)) {
-        (Some(id), Ok(Value::Object(mut body))) => {
-            body.insert("id".to_owned(), json!(id));
-            Value::Object(body).to_string()
-        }
-        (_, Ok(body)) => body.to_string(),
-        // Everything in an event can be written as JSON.
-        (_, Err(_)) => "{}".to_owned(),
-    };
+    // Everything in an event can be written as JSON.
+    let mut body = serde_json::to_string(event).unwrap_or_else(|_| "{}".to_owned());
+    if let (Some(id), Some(fields)) = (permission, body.strip_suffix('}')) {
+        body = format!("{fields},\"id\":\"{id}\"}}");
+    }
     NewEvent {
         conversation: Some(conversation),
         turn: Some(turn),
