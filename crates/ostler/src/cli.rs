@@ -29,8 +29,6 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use self::run::refusal;
-
 use crate::{
     config::{Loaded, Loader, Problems, Settings, Trust, store_location},
     ui::Ui,

@@ -12,15 +12,19 @@
 pub(crate) mod asking;
 mod attempt;
 mod begin;
+mod conclusion;
 pub(crate) mod delivery;
 mod ending;
 pub(crate) mod follow;
 mod gate;
 pub(crate) mod inbound;
 mod joined;
+mod leases;
 mod log;
+mod persistence;
 pub(crate) mod policy;
 mod record;
+mod requests;
 mod result;
 mod retry;
 mod runtime;
@@ -28,6 +32,7 @@ mod runtime;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod unasked;
 mod upkeep;
 
@@ -40,12 +45,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     asking::{Actor, AnswerError},
-    attempt::Tools,
     follow::{Follower, Of, Reader},
     inbound::{Accepted, Inbound, LOCAL, Refusal},
     log::Log,
     policy::Policy,
     runtime::Runtime,
+    tools::Tools,
     unasked::Unasked,
 };
 use crate::{
@@ -53,7 +58,7 @@ use crate::{
     clock::Millis,
     id::{ConversationId, JobId, PermissionId},
     queue::{CancelOutcome, LaneCancel, LaneId, Limits, Queue, Stats, WorkerId},
-    store::{Store, StoreError},
+    store::{Store, StoreError, conversations::Address},
 };
 
 /// Why a job was cancelled by somebody who did not say more.
@@ -155,8 +160,12 @@ impl Gateway {
             other => return Err(Refusal::Channel(other.to_owned())),
         }
         let policy = Arc::clone(&shared.policy.borrow());
-        if let Some(agent) = &inbound.wishes.agent {
-            policy.agents.resolve(Some(agent)).map_err(Refusal::Agent)?;
+        if let Some(name) = &inbound.wishes.agent {
+            policy.check(name).map_err(Refusal::Agent)?;
+        }
+        if let Some(message) = &inbound.message {
+            // The same rules as for an address: it is a part of a key.
+            Address::new(inbound.address.channel(), message).map_err(Refusal::Message)?;
         }
         // The id is made here: a try whose commit may have happened is told
         // from the next one by it.

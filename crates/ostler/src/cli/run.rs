@@ -118,15 +118,14 @@ pub(crate) async fn out_of_reach(agent: &CliAgent) -> Option<StartError> {
 
 /// Returns how to tell that nothing was started.
 pub(crate) fn refusal(error: &StartError) -> (Exit, Failure) {
-    let (kind, exit) = match error {
-        StartError::Binary(_) => (FailureKind::SpawnFailed, Exit::NotRunnable),
-        StartError::Server(error) => (error.kind, Exit::NotRunnable),
+    let exit = match error {
+        StartError::Binary(_) | StartError::Server(_) => Exit::NotRunnable,
         StartError::Request(_) | StartError::Launch(_) | StartError::Transcript { .. } => {
-            (FailureKind::InvalidRequest, Exit::Usage)
+            Exit::Usage
         }
-        StartError::ShuttingDown => (FailureKind::Cancelled, Exit::Cancelled),
+        StartError::ShuttingDown => Exit::Cancelled,
     };
-    (exit, Failure::new(kind, chain(error)))
+    (exit, error.failure())
 }
 
 /// The first signal cancels the turn, the second kills it.

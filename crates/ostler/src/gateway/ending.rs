@@ -1,12 +1,17 @@
 //! The end of an attempt at a job: everything that came of it, in one write.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use ostler_core::memo::Memo;
 use serde_json::json;
-use tokio::time;
 
-use super::{begin::Place, inbound::LOCAL, result::Outcome};
+use super::{
+    begin::Place,
+    conclusion::without_turn,
+    inbound::LOCAL,
+    persistence::{Persistence, Then},
+    result::Outcome,
+};
 use crate::{
     channel::{Reply, ReplyError},
     clock::Millis,
@@ -21,10 +26,6 @@ use crate::{
         turns,
     },
 };
-
-/// The wait after a write that failed; it doubles up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What came of an attempt.
 #[derive(Clone, Debug)]
@@ -56,13 +57,22 @@ pub(crate) enum SessionEnd {
     Forget,
 }
 
-/// Writes the end of an attempt, for as long as it takes. Returns the state of
-/// the job, or nothing if it is not this gateway's any more, or the store was closed.
-pub(crate) async fn write(queue: &Queue, ticket: &Ticket, ending: Ending) -> Option<JobState> {
+/// Writes the end of an attempt, for as long as it takes. An end that the store
+/// does not take is written as a failure without anything else, so that the
+/// conversation goes on.
+pub(crate) async fn write(queue: &Queue, ticket: &Ticket, ending: Ending) {
+    if write_all(queue, ticket, ending).await == Then::GiveUp {
+        let reason = "what came of it cannot be stored".to_owned();
+        let place = None;
+        let bare = without_turn(JobEnd::Dead { reason }, place, None);
+        write_all(queue, ticket, bare).await;
+    }
+}
+
+async fn write_all(queue: &Queue, ticket: &Ticket, ending: Ending) -> Then {
     let Ending { end, joined, .. } = ending.clone();
     let args = Arc::new((ticket.clone(), ending));
-    let mut pause = FIRST_PAUSE;
-    let mut is_told = false;
+    let mut persistence = Persistence::new("the end of a job");
     loop {
         let (now, args) = (Millis::now(), Arc::clone(&args));
         let written = queue.finish_with(
@@ -74,18 +84,14 @@ pub(crate) async fn write(queue: &Queue, ticket: &Ticket, ending: Ending) -> Opt
             |conn, state, (args, now)| Box::pin(put(conn, state, &args.0, &args.1, *now)),
         );
         match written.await {
-            Ok(Finished::Now(state, ())) => return Some(state),
-            Ok(Finished::Before) => return queue.find(ticket.job).await.ok()?.map(|job| job.state),
-            Ok(Finished::Lost) | Err(StoreError::Closed) => return None,
+            Ok(Finished::Now(..) | Finished::Before | Finished::Lost) => return Then::Again,
+            Err(StoreError::Closed) => return Then::Again,
             Err(error) => {
-                if !std::mem::replace(&mut is_told, true) {
-                    let job = &ticket.job;
-                    tracing::warn!(%error, %job, "the end of a job cannot be stored for now; it waits");
+                if persistence.after(&error).await == Then::GiveUp {
+                    return Then::GiveUp;
                 }
             }
         }
-        time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

@@ -7,6 +7,7 @@ use ostler_core::{
     agent::AgentRef,
     cli_agent::CliAgent,
     event::Mode,
+    failure::chain,
     host::Host,
     request::{Identity, Repeat, SessionArgPosition, SessionArgs, Template, TurnRequest},
 };
@@ -104,6 +105,16 @@ impl Policy {
     pub(crate) fn active_agent(&self) -> Result<CliAgent, String> {
         let spec = self.agents.resolve(None)?;
         Ok(self.agents.agent(&spec))
+    }
+
+    /// Looks whether there is an agent of a name, and whether it could run.
+    pub(crate) fn check(&self, name: &str) -> Result<(), String> {
+        let spec = self.agents.resolve(Some(name))?;
+        let agent = self.agents.agent(&spec);
+        if agent.server().is_none() {
+            agent.find().map_err(|error| chain(&error))?;
+        }
+        Ok(())
     }
 
     /// Returns how often a turn with these wishes is tried again.

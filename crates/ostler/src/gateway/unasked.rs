@@ -15,14 +15,16 @@ use super::{
     begin::{Beginning, Place},
     ending::{self, Turned},
     log::Log,
+    persistence::{Persistence, Then},
     record::record,
+    requests::Requests,
     result::{self, Outcome},
 };
 use crate::{
     clock::Millis,
     id::TurnId,
     store::{
-        Conn, Store, StoreError,
+        BoxFuture, Conn, Store, StoreError,
         events::{self, NewEvent},
         sessions,
         turns::{self, NewTurn},
@@ -71,14 +73,13 @@ impl Unasked {
 impl Listener {
     async fn listen(self, mut begun: mpsc::Receiver<Turn>) {
         while let Some(turn) = begun.recv().await {
-            let Ok(id) = turn.id().as_str().parse() else { continue };
-            if let Err(error) = self.follow(turn, id).await {
-                tracing::warn!(%error, turn = %id, "a turn that nobody asked for is not stored");
+            if let Ok(id) = turn.id().as_str().parse() {
+                self.follow(turn, id).await;
             }
         }
     }
 
-    async fn follow(&self, mut turn: Turn, id: TurnId) -> Result<(), StoreError> {
+    async fn follow(&self, mut turn: Turn, id: TurnId) {
         let begins = NewTurn {
             id,
             conversation: self.place.conversation,
@@ -87,57 +88,78 @@ impl Listener {
             agent: self.agent.clone(),
             begun_at: Millis::now(),
         };
-        let stored =
-            self.unasked.store.write_repeatable(begins, |conn, turn| Box::pin(begin(conn, turn)));
-        stored.await?;
+        self.write(begins, |conn, turn| Box::pin(begin(conn, turn))).await;
+        let mut requests = Requests::new(&self.unasked.store, &self.place, id);
         let mut last = Vec::new();
-        while let Some(event) = turn.next().await {
-            let stored = record(self.place.conversation, id, &event, None);
+        loop {
+            let event = tokio::select! {
+                event = turn.next() => event,
+                () = requests.answered() => {
+                    requests.answer(&turn).await;
+                    continue;
+                }
+            };
+            let Some(event) = event else { return };
+            let request = requests.event(&event).await;
+            let stored = record(self.place.conversation, id, &event, request);
             if let EventBody::Complete(report) = event.body {
                 last.push(stored);
-                return self.end(id, &report, last).await;
+                self.end(id, &report, last).await;
+                return;
             }
             if matches!(event.body, EventBody::Error(_)) {
                 last.push(stored);
             } else if self.unasked.log.append(stored).await.is_err() {
-                return Ok(());
+                return;
             }
         }
-        Ok(())
     }
 
-    async fn end(
-        &self,
-        id: TurnId,
-        report: &TurnReport,
-        last: Vec<NewEvent>,
-    ) -> Result<(), StoreError> {
+    async fn end(&self, id: TurnId, report: &TurnReport, last: Vec<NewEvent>) {
         // What happened before the end is stored before it.
         if self.unasked.log.flush().await.is_err() {
-            return Ok(());
+            return;
         }
         let text = serde_json::to_string(report).unwrap_or_else(|_| "{}".to_owned());
         let turn = Turned { id, agent: self.agent.clone(), report: text };
         let outcome = Outcome::of(report, self.place.target.clone());
         let memo = result::session(report);
         let args = (self.place.clone(), turn, outcome, memo, last, Millis::now());
-        self.unasked
-            .store
-            .write_repeatable(args, |conn, (place, turn, outcome, memo, last, now)| {
-                Box::pin(async move {
-                    if !turns::end(conn, turn.id, &turn.report, *now).await? {
-                        // It was written before, by a try that nobody heard of.
-                        return Ok(());
-                    }
-                    if let Some(memo) = memo {
-                        let session = ending::stored(memo, *now);
-                        sessions::keep(conn, place.conversation, &turn.agent, &session).await?;
-                    }
-                    ending::say(conn, place, turn, outcome, *now).await?;
-                    events::append(conn, last).await.map(drop)
-                })
+        self.write(args, |conn, (place, turn, outcome, memo, last, now)| {
+            Box::pin(async move {
+                if !turns::end(conn, turn.id, &turn.report, *now).await? {
+                    // It was written before, by a try that nobody heard of.
+                    return Ok(());
+                }
+                if let Some(memo) = memo {
+                    // The conversation may have begun afresh meanwhile.
+                    let session = ending::stored(memo, *now);
+                    sessions::refresh(conn, place.conversation, &turn.agent, &session).await?;
+                }
+                ending::say(conn, place, turn, outcome, *now).await?;
+                events::append(conn, last).await.map(drop)
             })
-            .await
+        })
+        .await;
+    }
+
+    /// Writes, for as long as it takes.
+    async fn write<A, F>(&self, args: A, body: F)
+    where
+        A: Clone + Send + Sync + 'static,
+        F: for<'a> Fn(&'a mut Conn, &'a A) -> BoxFuture<'a, Result<(), StoreError>>
+            + Copy
+            + Send
+            + Sync
+            + 'static,
+    {
+        let mut persistence = Persistence::new("a turn that nobody asked for");
+        while let Err(error) = self.unasked.store.write_repeatable(args.clone(), body).await {
+            let is_closed = matches!(error, StoreError::Closed);
+            if is_closed || persistence.after(&error).await == Then::GiveUp {
+                return;
+            }
+        }
     }
 }
 

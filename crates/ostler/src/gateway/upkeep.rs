@@ -8,12 +8,12 @@ use tokio::{sync::watch, time};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    attempt::Tools,
     begin::Place,
     ending,
     inbound::{LOCAL, PROMPT, Payload},
     policy::Policy,
     result::Outcome,
+    tools::Tools,
 };
 use crate::{
     clock::Millis,
@@ -22,7 +22,7 @@ use crate::{
         Keep, StoreError,
         conversations::Address,
         jobs::{self, Unanswered},
-        permissions,
+        permissions, turns,
     },
 };
 
@@ -32,6 +32,8 @@ const LOOK: Duration = Duration::from_secs(10);
 const CLEAN_UP: Duration = Duration::from_secs(60 * 60);
 /// How far back dead jobs without a reply are answered for.
 const ANSWER_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// After how long a turn that nobody asked for is taken for dead.
+const UNASKED: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many of them at once.
 const BATCH: u32 = 50;
 
@@ -64,9 +66,15 @@ pub(crate) async fn keep_up(
 
 async fn look_after(tools: &Tools) -> Result<(), StoreError> {
     let now = Millis::now();
+    let unheard = now.before(UNASKED);
     tools
         .store
-        .write_repeatable(now, |conn, now| Box::pin(permissions::expire(conn, *now)))
+        .write_repeatable((now, unheard), |conn, (now, unheard)| {
+            Box::pin(async move {
+                turns::abandon_unasked(conn, *unheard, *now).await?;
+                permissions::expire(conn, *now).await
+            })
+        })
         .await?;
     answer_for_the_dead(tools, now).await
 }
@@ -80,7 +88,7 @@ pub(crate) async fn answer_for_the_dead(tools: &Tools, now: Millis) -> Result<()
     });
     for job in dead.await? {
         let Some((ticket, place, outcome)) = failed(&job) else { continue };
-        tracing::warn!(job = %job.id, reason = job.reason, "a message could not be answered");
+        tracing::warn!(job = %job.id, "a message was not answered, and its sender is told");
         let args = (ticket, place, outcome, now);
         tools
             .store

@@ -117,6 +117,15 @@ impl WriteError for StoreError {
 }
 
 impl StoreError {
+    /// Whether the same write may succeed later: the store is away, locked, full
+    /// or slow. Everything else it will say again.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable(_) | Self::Unclear | Self::Locked(_) | Self::Full(_) | Self::Closed
+        )
+    }
+
     /// Puts an error of a database in its kind.
     pub(super) fn from_sqlx(error: sqlx::Error) -> Self {
         let kind = kind(&error);

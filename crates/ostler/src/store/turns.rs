@@ -94,6 +94,35 @@ pub(crate) async fn end(
     Ok(conn.execute(sql, values![id, result, now]).await? > 0)
 }
 
+/// Returns the newest turn of a conversation that a job asked for.
+pub(crate) async fn last_of(
+    conn: &mut Conn,
+    conversation: ConversationId,
+) -> Result<Option<StoredTurn>, StoreError> {
+    let sql = "SELECT * FROM turns WHERE conversation = $1 AND job IS NOT NULL
+               ORDER BY id DESC LIMIT 1";
+    let row = conn.fetch_optional(sql, values![conversation]).await?;
+    row.map(|row| StoredTurn::from_row(&row)).transpose()
+}
+
+/// Notes that turns which nobody asked for, and of which nothing was heard for
+/// long, will never end.
+pub(crate) async fn abandon_unasked(
+    conn: &mut Conn,
+    begun_before: Millis,
+    now: Millis,
+) -> Result<u64, StoreError> {
+    let sql = "UPDATE turns SET state = 'abandoned', ended_at = $2
+               WHERE state = 'running' AND job IS NULL AND begun_at < $1";
+    conn.execute(sql, values![begun_before, now]).await
+}
+
+/// Whether a turn runs, as far as the store knows.
+pub(crate) async fn is_running(conn: &mut Conn, id: TurnId) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 AS found FROM turns WHERE id = $1 AND state = 'running'";
+    Ok(conn.fetch_optional(sql, values![id]).await?.is_some())
+}
+
 /// Notes that earlier attempts of a job will never end, and returns how many.
 pub(crate) async fn abandon(
     conn: &mut Conn,

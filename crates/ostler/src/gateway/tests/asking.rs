@@ -25,7 +25,8 @@ async fn ask(store: &Store, turn: TurnId, seconds: i64) -> PermissionId {
     let mut permission = Permission::new(PermissionKind::Command, "Bash", title, None).named("r1");
     let expires = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds);
     permission.expires_at = Some(expires);
-    let asked = Asked { conversation, turn, of: "me".to_owned(), permission: &permission };
+    let asked =
+        Asked { conversation, turn, of: "me".to_owned(), permission: &permission, number: 1 };
     asking::store(store, asked).await.unwrap()
 }
 
