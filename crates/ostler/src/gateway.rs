@@ -20,6 +20,7 @@ pub(crate) mod inbound;
 mod joined;
 mod log;
 pub(crate) mod policy;
+mod record;
 mod result;
 mod retry;
 mod runtime;
@@ -27,6 +28,7 @@ mod runtime;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod unasked;
 mod upkeep;
 
 use std::{sync::Arc, time::Duration};
@@ -44,6 +46,7 @@ use self::{
     log::Log,
     policy::Policy,
     runtime::Runtime,
+    unasked::Unasked,
 };
 use crate::{
     channel::{WEBHOOK, webhook},
@@ -114,7 +117,8 @@ impl Gateway {
         let tasks = TaskTracker::new();
         let upkeep = CancellationToken::new();
         let log = Log::start(store.clone(), &tasks);
-        let tools = Tools { store: store.clone(), queue: queue.clone(), log: log.clone() };
+        let unasked = Unasked::new(store.clone(), log.clone(), tasks.clone(), upkeep.clone());
+        let tools = Tools { store: store.clone(), queue: queue.clone(), log: log.clone(), unasked };
         tasks.spawn(upkeep::keep_up(tools.clone(), policy.clone(), upkeep.clone()));
         let owner = WorkerId::new(&name);
         let runtime = Runtime::start(tools, policy.clone(), owner, lease, &tasks);

@@ -9,7 +9,7 @@ use ostler_core::{
     request::{MemoKeeping, TurnRequest},
     turn::Turn,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 
 use super::{
@@ -19,8 +19,10 @@ use super::{
     joined,
     log::Log,
     policy::Policy,
+    record::record,
     result::{self, Outcome},
     retry::{self, Next, Session},
+    unasked::Unasked,
 };
 use crate::{
     clock::Millis,
@@ -49,6 +51,7 @@ pub(crate) struct Tools {
     pub(crate) store: Store,
     pub(crate) queue: Queue,
     pub(crate) log: Log,
+    pub(crate) unasked: Unasked,
 }
 
 /// A job that was claimed.
@@ -146,6 +149,7 @@ impl<'a> Attempt<'a> {
     /// any more.
     async fn run(mut self) -> Option<Ending> {
         let (agent, request) = self.request();
+        let agent = agent.with_unasked(self.tools.unasked.listener(&self.beginning));
         self.folders = (request.options.cwd.clone(), request.options.home.clone());
         let turn = match agent.start(request).await {
             Ok(turn) => turn,
@@ -243,7 +247,7 @@ impl<'a> Attempt<'a> {
             EventBody::Status(Status::Session { session_id }) => self.keep(session_id).await,
             _ => {}
         }
-        let stored = self.stored(&event, id);
+        let stored = record(self.beginning.place.conversation, self.id, &event, id);
         if let EventBody::Complete(report) = event.body {
             self.last.push(stored);
             return Some(*report);
@@ -255,26 +259,6 @@ impl<'a> Attempt<'a> {
             self.tools.log.append(stored).await.ok();
         }
         None
-    }
-
-    /// Makes what is stored of an event.
-    fn stored(&self, event: &Event, permission: Option<PermissionId>) -> NewEvent {
-        let body = match (permission, serde_json::to_value(event)) {
-            (Some(id), Ok(Value::Object(mut body))) => {
-                body.insert("id".to_owned(), json!(id.to_string()));
-                Value::Object(body).to_string()
-            }
-            (_, Ok(body)) => body.to_string(),
-            (_, Err(_)) => "{}".to_owned(),
-        };
-        NewEvent {
-            conversation: Some(self.beginning.place.conversation),
-            turn: Some(self.id),
-            seq: i64::try_from(event.seq).unwrap_or(i64::MAX),
-            at: Millis(event.at.as_millisecond()),
-            kind: event.body.kind().to_owned(),
-            body,
-        }
     }
 
     /// Keeps a session as soon as it has a name: if this gateway is killed, the

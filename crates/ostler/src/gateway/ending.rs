@@ -10,7 +10,7 @@ use super::{begin::Place, inbound::LOCAL, result::Outcome};
 use crate::{
     channel::{Reply, ReplyError},
     clock::Millis,
-    id::TurnId,
+    id::{JobId, TurnId},
     queue::{Finished, JobEnd, JobState, Joined, Queue, Ticket},
     store::{
         Conn, StoreError,
@@ -125,7 +125,7 @@ pub(crate) fn stored(memo: &Memo, now: Millis) -> Session {
     Session { session: memo.id.clone(), memo: text, updated_at: now }
 }
 
-/// Puts the reply on its way. People on this machine read the event log.
+/// Puts the reply to a job on its way.
 pub(crate) async fn reply(
     conn: &mut Conn,
     ticket: &Ticket,
@@ -134,14 +134,48 @@ pub(crate) async fn reply(
     outcome: &Outcome,
     now: Millis,
 ) -> Result<(), StoreError> {
+    let turn = turn.map(|turn| turn.id);
+    let said = Said { key: reply_key(ticket), job: Some(ticket.job), turn, outcome };
+    put_out(conn, place, said, now).await
+}
+
+/// Puts what a turn said that no job asked for on its way.
+pub(crate) async fn say(
+    conn: &mut Conn,
+    place: &Place,
+    turn: &Turned,
+    outcome: &Outcome,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let said = Said { key: turn.id.to_string(), job: None, turn: Some(turn.id), outcome };
+    put_out(conn, place, said, now).await
+}
+
+/// Something that is said to a place.
+struct Said<'a> {
+    /// What makes it the same, however often it is put.
+    key: String,
+    job: Option<JobId>,
+    turn: Option<TurnId>,
+    outcome: &'a Outcome,
+}
+
+/// Puts something on its way. People on this machine read the event log.
+async fn put_out(
+    conn: &mut Conn,
+    place: &Place,
+    said: Said<'_>,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let Said { key, job, turn, outcome } = said;
     if outcome.target.channel() == LOCAL {
         return Ok(());
     }
     let error = outcome.error.as_ref();
     let body = Reply {
         conversation: place.conversation,
-        job: ticket.job,
-        turn: turn.map(|turn| turn.id),
+        job,
+        turn,
         text: outcome.text.clone(),
         error: error.map(|error| ReplyError {
             kind: error.kind.to_owned(),
@@ -149,9 +183,9 @@ pub(crate) async fn reply(
         }),
     };
     let message = NewMessage {
-        dedupe: reply_key(ticket),
+        dedupe: key,
         conversation: Some(place.conversation),
-        turn: turn.map(|turn| turn.id),
+        turn,
         channel: outcome.target.channel().to_owned(),
         address: outcome.target.key().to_owned(),
         body: body.to_json(),

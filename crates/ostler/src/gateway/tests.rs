@@ -1,5 +1,6 @@
 //! The gateway from the message to the answer, on both databases.
 
+mod asking;
 mod busy;
 mod sessions;
 mod stopping;
