@@ -14,6 +14,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use super::{
     Exit,
     asker::{Answers, Asker},
+    asking,
     render::Renderer,
     run::exit_of,
     shown::{Complete, Shown, What},
@@ -226,8 +227,13 @@ impl<'a> View<'a> {
             OutputArg::Text => self.show(&shown),
         };
         answers.note(&shown);
-        if let Some(asker) = asker {
-            asker.event(&shown, &mut self.renderer);
+        match (asker, &shown.what) {
+            (Some(asker), _) => asker.event(&shown, &mut self.renderer),
+            (None, What::Permission { permission, id }) if self.output == OutputArg::Text => {
+                let (id, question) = (id.unwrap_or("-"), asking::question(permission));
+                self.renderer.notice(&format!("{question}\n  … waiting for an answer to {id}"));
+            }
+            (None, _) => {}
         }
         self.has_complete |= is_complete;
         printed

@@ -3,7 +3,7 @@
 
 use ostler_core::permission::{Answer, Decision};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 use thiserror::Error;
 
 use crate::{
@@ -148,10 +148,8 @@ impl Request {
 
 impl Message {
     fn to_line(&self) -> Result<String, serde_json::Error> {
-        let mut fields = match serde_json::to_value(&self.wishes)? {
-            Value::Object(wishes) => wishes,
-            _ => Map::new(),
-        };
+        let wishes = serde_json::to_value(&self.wishes)?;
+        let mut fields = wishes.as_object().cloned().unwrap_or_default();
         let own = [
             ("type", Some(json!("send"))),
             ("conversation", Some(json!(self.conversation.to_string()))),

@@ -18,6 +18,7 @@ mod conformance;
 mod demo;
 mod doctor;
 mod faults;
+mod gateway_socket;
 mod own_agent;
 mod processes;
 mod run;

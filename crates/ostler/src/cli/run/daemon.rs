@@ -1,8 +1,6 @@
 //! `ostler run --daemon`: the turn runs in the gateway, in a conversation of its
 //! own, and looks from here as if it ran here.
 
-use std::path::PathBuf;
-
 use ostler_core::{host::Host, memo::Memo, request::Permissions};
 use serde_json::Value;
 
@@ -98,7 +96,7 @@ fn remember(report: &Value, wishes: &Wishes, settings: &Settings, host: &Host, u
     let now = jiff::Timestamp::now();
     let memo = Memo {
         cwd: wishes.cwd.clone(),
-        home: wishes.home(agent, host).map(PathBuf::from),
+        home: wishes.home(agent, host),
         server: settings.server_of(agent).map(|server| server.url().to_owned()),
         updated_at: Some(now),
         ..known.unwrap_or_else(|| Memo { created_at: Some(now), ..Memo::of_id(agent, id) })
