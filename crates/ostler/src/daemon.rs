@@ -142,7 +142,8 @@ impl Daemon {
         let failed = |source| StartError::Store { place: store.location().to_string(), source };
         let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease);
         let gateway = gateway.await.map_err(failed)?;
-        let delivery = Delivery::start(store.clone(), Channels::new(), gateway.name(), Pace::USUAL);
+        let pace = Pace::with_lease(config.gateway.lease);
+        let delivery = Delivery::start(store.clone(), Channels::new(), gateway.name(), pace);
         let phase = watch::Sender::new(Phase::Starting);
         let agents = policy.subscribe();
         let http =

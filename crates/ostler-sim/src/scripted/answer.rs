@@ -39,8 +39,8 @@ const DENIED: &str = " It was not allowed to run `echo hi`.";
 
 const ECHO: Tool = Tool { command: "echo hi", description: "Say hi", output: "hi" };
 
-/// Follows the words `sim:tool` and `sim:history` anywhere in the prompt, and
-/// those of faults.
+/// Follows the words `sim:tool`, `sim:history` and `sim:echo=` anywhere in the
+/// prompt, and those of faults.
 pub(super) fn answer(agent: &str, prompt: &str, n_prompts: usize) -> Answer {
     let mut text = format!("This is Ostler's scripted agent playing {agent}; no model was asked.");
     let mut tool = None;
@@ -56,6 +56,9 @@ pub(super) fn answer(agent: &str, prompt: &str, n_prompts: usize) -> Answer {
                 text.push_str(&format!(" Prompts in this session so far: {n_prompts}."));
             }
             Some("text") | None => {}
+            Some(word) if word.starts_with("echo=") => {
+                text.push_str(&format!(" You said {}.", word.trim_start_matches("echo=")));
+            }
             Some(word) if faults.take(word) => {}
             Some(word) if agent == Agent::OpenCode.name() && opencode::is_word(word) => {}
             Some(other) => text.push_str(&format!(" It cannot play `sim:{other}`.")),
@@ -101,6 +104,8 @@ mod tests {
         let unknown = answer("codex", "sim:flood", 1);
         assert!(unknown.text.contains("cannot play `sim:flood`"), "{}", unknown.text);
         assert_eq!(answer("codex", "xsim:tool sim :tool", 1).tool, None);
+        let echoed = answer("pi", "sim:echo=c3-17, sim:echo=b", 1);
+        assert!(echoed.text.contains(" You said c3-17. You said b."), "{}", echoed.text);
     }
 
     #[test]

@@ -25,7 +25,7 @@ ARGS are the arguments of the CLI that is played. A script may begin with a #!
 line, so that it can be run as a program. OSTLER_SCRIPTED_HOME and
 OSTLER_SCRIPTED_PACE_MS stand for --home and --pace-ms.
 
-Words in the prompt of a played agent: sim:tool, sim:history, and faults:
+Words in the prompt of a played agent: sim:tool, sim:history, sim:echo=WORD, and faults:
 sim:delay=MS, sim:slow=MS, sim:garbage, sim:crash, sim:hang, sim:ignore-term,
 sim:close-stdin. Claude, Codex, OpenCode and Pi are also played as they are kept
 running for many prompts. OpenCode's server has faults of its own: sim:http=STATUS,

@@ -1,11 +1,12 @@
 //! What it brings to keep an agent running, and what Ostler costs in between.
 //!
 //! `pairs` measures each agent beside itself: by a minimal client of its own
-//! protocol and through Ostler, kept and started anew. `peers` measures one
-//! scripted agent through Ostler and through other gateways.
+//! protocol and through Ostler, kept and started anew. `daemon` measures the
+//! gateway as a process. `peers` measures one scripted agent through Ostler and
+//! through other gateways.
 //!
 //! `scripts/bench` runs this. It exits with 1 when a limit does not hold. Words
-//! after `--` choose the parts: `scripted`, `real`, `peers`.
+//! after `--` choose the parts: `scripted`, `daemon`, `real`, `peers`.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -17,6 +18,9 @@
     reason = "a benchmark prints, starts programs, and may give up"
 )]
 
+#[path = "../../tests/shared/client.rs"]
+mod client;
+mod daemon;
 mod figures;
 mod http;
 mod opencode;
@@ -41,6 +45,9 @@ fn main() -> ExitCode {
     if is_wanted("scripted") {
         println!("warm, scripted agent (limit: 1 ms a turn over a raw client)");
         fine &= pairs::scripted(place.path(), &runtime);
+    }
+    if is_wanted("daemon") {
+        fine &= daemon::measure(place.path(), &runtime);
     }
     if is_wanted("real") {
         match std::env::var_os("OSTLER_TEST_CLIS") {

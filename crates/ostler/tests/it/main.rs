@@ -13,11 +13,14 @@ mod agents;
 mod attached;
 mod bad_input;
 mod chat;
+#[path = "../shared/client.rs"]
+mod client;
 mod config;
 mod conformance;
 mod demo;
 mod doctor;
 mod faults;
+mod gateway;
 mod gateway_socket;
 mod own_agent;
 mod processes;

@@ -32,6 +32,13 @@ impl Pace {
         longest_store: Duration::from_secs(15),
     };
 
+    /// Returns the usual pace where a gateway that is silent for this long counts
+    /// as gone. A reply is given more time than a job, for only what is looked at
+    /// is renewed, and a second one would be sent in vain.
+    pub(crate) fn with_lease(lease: Duration) -> Self {
+        Self { lease: lease.max(Duration::from_secs(1)).saturating_mul(2), ..Self::USUAL }
+    }
+
     /// Returns how long to wait after an attempt that failed, or nothing if it was
     /// the last. What the receiver asked for is respected, but not a shorter wait
     /// than our own.
@@ -71,6 +78,13 @@ mod tests {
         assert_eq!(waits, seconds.map(|seconds| Some(Duration::from_secs(seconds))));
         assert_eq!(PACE.retry_in(PACE.tries - 1, None), Some(Duration::from_secs(300)));
         assert_eq!(PACE.retry_in(PACE.tries, None), None);
+    }
+
+    #[test]
+    fn the_usual_lease_is_that_of_the_usual_gateway() {
+        let lease = crate::config::Config::default().gateway.lease;
+        assert_eq!(Pace::with_lease(lease).lease, PACE.lease);
+        assert_eq!(Pace::with_lease(Duration::ZERO).lease, Duration::from_secs(2));
     }
 
     #[test]
