@@ -232,6 +232,12 @@ impl Gateway {
         self.shared.runtime.is_well()
     }
 
+    /// Sees to what is otherwise seen to from time to time.
+    #[cfg(test)]
+    pub(crate) async fn keep_up_now(&self) -> Result<(), StoreError> {
+        upkeep::look_after(&self.shared.store).await
+    }
+
     /// Looks at everything now, for somebody else changed the store.
     pub(crate) fn look_again(&self) {
         self.shared.runtime.look_again();

@@ -17,9 +17,9 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    queue::{Job, Ticket, WorkerId},
+    queue::{Job, JobState, Ticket, WorkerId},
     store::{
-        Keep, StoreError,
+        Keep, Store, StoreError,
         conversations::Address,
         jobs::{self, Unanswered},
         permissions, turns,
@@ -51,7 +51,7 @@ pub(crate) async fn keep_up(
     loop {
         let done = tokio::select! {
             () = stop.cancelled() => return,
-            _ = look.tick() => look_after(&tools).await,
+            _ = look.tick() => look_after(&tools.store).await,
             _ = clean_up.tick() => {
                 let events = policy.borrow().event_retention;
                 let keep = Keep { events, ..Keep::default() };
@@ -64,11 +64,10 @@ pub(crate) async fn keep_up(
     }
 }
 
-async fn look_after(tools: &Tools) -> Result<(), StoreError> {
+pub(crate) async fn look_after(store: &Store) -> Result<(), StoreError> {
     let now = Millis::now();
     let unheard = now.before(UNASKED);
-    tools
-        .store
+    store
         .write_repeatable((now, unheard), |conn, (now, unheard)| {
             Box::pin(async move {
                 turns::abandon_unasked(conn, *unheard, *now).await?;
@@ -76,22 +75,22 @@ async fn look_after(tools: &Tools) -> Result<(), StoreError> {
             })
         })
         .await?;
-    answer_for_the_dead(tools, now).await
+    answer_for_the_dead(store, now).await
 }
 
-/// Answers messages whose jobs died with nobody left to answer.
-pub(crate) async fn answer_for_the_dead(tools: &Tools, now: Millis) -> Result<(), StoreError> {
+/// Answers messages whose jobs died with nobody left to answer, or were cancelled
+/// before they began.
+async fn answer_for_the_dead(store: &Store, now: Millis) -> Result<(), StoreError> {
     let since = now.before(ANSWER_FOR);
-    let dead = tools.store.read(since, |conn, since| {
+    let dead = store.read(since, |conn, since| {
         let of = Unanswered { kind: PROMPT, but: LOCAL, since: *since };
-        Box::pin(jobs::dead_without_reply(conn, of, BATCH))
+        Box::pin(jobs::over_without_reply(conn, of, BATCH))
     });
     for job in dead.await? {
         let Some((ticket, place, outcome)) = failed(&job) else { continue };
         tracing::warn!(job = %job.id, "a message was not answered, and its sender is told");
         let args = (ticket, place, outcome, now);
-        tools
-            .store
+        store
             .write_repeatable(args, |conn, (ticket, place, outcome, now)| {
                 Box::pin(ending::reply(conn, ticket, place, None, outcome, *now))
             })
@@ -108,6 +107,10 @@ fn failed(job: &Job) -> Option<(Ticket, Place, Outcome)> {
     let owner = WorkerId::new("nobody");
     let ticket = Ticket { job: job.id, lane: job.lane.clone(), attempt: job.attempt, owner };
     let reason = job.reason.clone().unwrap_or_else(|| "it failed".to_owned());
-    let outcome = Outcome::failed(FailureKind::Internal, reason, target.clone());
+    let kind = match job.state {
+        JobState::Cancelled => FailureKind::Cancelled,
+        _ => FailureKind::Internal,
+    };
+    let outcome = Outcome::failed(kind, reason, target.clone());
     Some((ticket, Place { conversation, target, sender: payload.sender }, outcome))
 }

@@ -542,20 +542,20 @@ pub(crate) struct Unanswered<'a> {
     pub(crate) since: Millis,
 }
 
-/// Returns dead jobs of conversations whose outbox has no reply of their last
+/// Returns dead and cancelled jobs of conversations whose outbox has no reply of their last
 /// attempt (`job:attempt`): nobody was left to put one.
-pub(crate) async fn dead_without_reply(
+pub(crate) async fn over_without_reply(
     conn: &mut Conn,
     of: Unanswered<'_>,
     limit: u32,
 ) -> Result<Vec<Job>, StoreError> {
     let values = values![of.kind, of.but, of.since, i64::from(limit)];
-    conn.fetch_all(DEAD_WITHOUT_REPLY, values).await?.iter().map(Job::from_row).collect()
+    conn.fetch_all(OVER_WITHOUT_REPLY, values).await?.iter().map(Job::from_row).collect()
 }
 
-const DEAD_WITHOUT_REPLY: &str =
+const OVER_WITHOUT_REPLY: &str =
     "SELECT jobs.* FROM jobs JOIN conversations ON conversations.id = jobs.lane
-     WHERE jobs.state = 'dead' AND jobs.kind = $1 AND jobs.ended_at >= $3
+     WHERE jobs.state IN ('dead', 'cancelled') AND jobs.kind = $1 AND jobs.ended_at >= $3
          AND conversations.channel <> $2
          AND NOT EXISTS (
              SELECT 1 FROM outbox
