@@ -2,15 +2,17 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use jiff::Timestamp;
 use ostler_core::{
     CliAgent,
     cli_agent::StartError,
-    event::{Event, EventBody, Status, TurnReport},
-    failure::FailureKind,
+    event::{Event, EventBody, Mode, Status, StopReason, TurnReport, Usage},
+    failure::{Failure, FailureKind},
     registry::Agent as _,
     request::{MemoKeeping, TurnRequest},
     turn::Turn,
 };
+use serde_json::Map;
 use tokio::sync::watch;
 
 use super::{
@@ -148,7 +150,10 @@ impl<'a> Attempt<'a> {
         let turn = match agent.start(request).await {
             Ok(turn) => turn,
             Err(StartError::ShuttingDown) => return Some(self.conclusion().put_back()),
-            Err(error) => return Some(self.conclusion().of_failure(&error.failure())),
+            Err(error) => {
+                let report = self.not_started(error.failure());
+                return Some(self.conclusion().of_report(&report));
+            }
         };
         let report = self.follow(turn).await;
         if *self.wish.borrow() == Wish::Lost {
@@ -161,6 +166,32 @@ impl<'a> Attempt<'a> {
             // The host was shut down under it.
             None => self.conclusion().put_back(),
         })
+    }
+
+    /// Makes the report and the events of a turn that never began.
+    fn not_started(&mut self, failure: Failure) -> TurnReport {
+        let report = TurnReport {
+            agent: self.beginning.agent.name.clone(),
+            session_id: None,
+            response_text: Some(failure.response_text().to_owned()),
+            error: Some(failure.clone()),
+            exit_code: None,
+            duration_ms: 0,
+            model: None,
+            stop_reason: Some(StopReason::Error),
+            mode: Mode::OneShot,
+            usage: Usage::default(),
+            truncated: false,
+            memo: None,
+            meta: Map::new(),
+        };
+        let told = [EventBody::Error(failure), EventBody::Complete(Box::new(report.clone()))];
+        for (body, seq) in told.into_iter().zip(1..) {
+            let turn = self.id.into();
+            let event = Event { seq, at: Timestamp::now(), turn, parent: None, body };
+            self.last.push(record(self.beginning.place.conversation, self.id, &event, None));
+        }
+        report
     }
 
     fn conclusion(self) -> Conclusion {

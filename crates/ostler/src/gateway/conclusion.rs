@@ -61,23 +61,6 @@ impl Conclusion {
         }
     }
 
-    /// Concludes from a turn that never began.
-    pub(crate) fn of_failure(self, failure: &Failure) -> Ending {
-        let outcome = Outcome::failed(
-            failure.kind,
-            failure.response_text().to_owned(),
-            self.beginning.place.target.clone(),
-        );
-        let report = json!({
-            "agent": self.beginning.agent.name,
-            "session_id": null,
-            "response_text": failure.response_text(),
-            "is_error": true,
-            "error": failure,
-        });
-        self.failed(failure, outcome, report.to_string(), SessionEnd::AsItWas)
-    }
-
     /// Leaves the job for later, without a word about the turn.
     pub(crate) fn put_back(self) -> Ending {
         without_turn(JobEnd::Release, Some(self.beginning.place), None)

@@ -173,9 +173,11 @@ on_both! {
         let rig = Rig::new(store, Knobs { retries: 1, ..Knobs::default() }).await;
         fs::remove_file(rig.path("agent")).unwrap();
         let job = rig.send("a", "hello").await.job;
-        let (_, ending) = rig.end_of(job).await;
+        let (events, ending) = rig.end_of(job).await;
         assert_eq!(ending.state, JobState::Dead);
         assert!(ending.reason.unwrap().contains("spawn_failed"));
+        let told: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+        assert_eq!(told, ["error", "complete", "status", "error", "complete"]);
         rig.stop().await;
     }
 
