@@ -9,7 +9,7 @@ use sqlx::{
 };
 use tempfile::TempDir;
 
-use super::{BoxFuture, Conn, Location, Store, StoreError, Use};
+use super::{BoxFuture, Conn, Location, Store, StoreError, Use, db::Dialect};
 
 /// A place for a store of a test's own.
 pub(crate) struct Place {
@@ -48,7 +48,7 @@ impl Place {
         }
     }
 
-    async fn remove(self) {
+    pub(crate) async fn remove(self) {
         if let Some((server, name)) = self.server {
             let mut admin = connect(&server).await;
             let sql = format!("DROP DATABASE {name} WITH (FORCE)");
@@ -150,4 +150,40 @@ pub(crate) async fn clear_queue(store: &Store) {
             })
         })
         .await;
+}
+
+/// Writes, and returns how the database went about each statement.
+pub(crate) async fn plans<A, F>(store: &Store, args: A, body: F) -> Vec<String>
+where
+    A: Send + Sync + 'static,
+    F: for<'a> Fn(&'a mut Conn, &'a A) -> BoxFuture<'a, Result<(), StoreError>>
+        + Send
+        + Sync
+        + 'static,
+{
+    let explained = store.must((args, body), |conn, (args, body)| {
+        Box::pin(async move {
+            if conn.dialect() == Dialect::Postgres {
+                conn.execute("ANALYZE", &[]).await?;
+            }
+            conn.plans = Some(Vec::new());
+            let done = body(conn, args).await;
+            let plans = conn.plans.take();
+            done?;
+            Ok(plans.unwrap_or_default())
+        })
+    });
+    explained.await
+}
+
+/// Returns a folder on the disk of a PostgreSQL server of this machine.
+pub(crate) async fn server_folder(store: &Store) -> PathBuf {
+    let asked = store.read((), |conn, ()| {
+        Box::pin(async move {
+            let row = conn.fetch_one("SHOW data_directory", &[]).await?;
+            row.text("data_directory")
+        })
+    });
+    let data: Result<String, StoreError> = asked.await;
+    PathBuf::from(data.unwrap())
 }
