@@ -22,6 +22,8 @@
 //!   priority goes first, then whoever came first. Neither is a time, so that a
 //!   clock that jumps changes no order; it moves leases and delays by its jump.
 
+#[cfg(test)]
+mod bench;
 pub(crate) mod cancel;
 pub(crate) mod enqueue;
 pub(crate) mod finish;
@@ -32,7 +34,7 @@ mod tests;
 
 pub(crate) use self::{
     cancel::{CancelOutcome, LaneCancel, RetryOutcome},
-    enqueue::{EnqueueError, Enqueued, Limits, MessageKey, NewJob},
+    enqueue::{Capacity, EnqueueError, Enqueued, Limits, MessageKey, NewJob},
     finish::{Finished, JobEnd, Joined},
     lease::{Lease, Reclaimed, Ticket, WorkerId},
     look::Stats,
@@ -44,11 +46,16 @@ pub(crate) use crate::store::jobs::{Job, JobState, LaneId, Renewed};
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     store: Store,
-    limits: Limits,
+    capacity: Capacity,
 }
 
 impl Queue {
     pub(crate) fn new(store: Store, limits: Limits) -> Self {
-        Self { store, limits }
+        Self { store, capacity: Capacity::new(limits) }
+    }
+
+    /// Returns what [`enqueue::enqueue`] has to know of the limits.
+    pub(crate) fn capacity(&self) -> &Capacity {
+        &self.capacity
     }
 }

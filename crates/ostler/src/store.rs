@@ -41,7 +41,7 @@ use std::{fmt, fs, future::Future, os::unix::fs::DirBuilderExt as _, path::Path,
 use std::{sync::Arc, time::Duration};
 
 use sqlx::{
-    PgConnection, PgPool, SqlitePool,
+    Connection as _, PgConnection, PgPool, SqlitePool,
     pool::PoolOptions,
     postgres::PgConnectOptions,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -87,6 +87,8 @@ const READERS: u32 = 4;
 /// How many connections to a PostgreSQL server one gateway has, beside the
 /// one that hears notifications.
 const CONNECTIONS: u32 = 16;
+/// How long a connection that was given back is taken to be alive.
+const FRESH: Duration = Duration::from_millis(100);
 /// How long those who wait trust that no wake-up means nothing to do.
 const POLL: Duration = Duration::from_secs(5);
 
@@ -266,6 +268,9 @@ fn sqlite_options(path: &Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(BUSY)
+        // In pages. A checkpoint writes a page once however often it changed since
+        // the last one, so that rarer ones write less.
+        .pragma("wal_autocheckpoint", "4000")
         .pragma("journal_size_limit", "67108864")
 }
 
@@ -331,6 +336,13 @@ async fn open_postgres(
         .max_connections(CONNECTIONS + 1)
         .acquire_timeout(CONNECT)
         .after_connect(|conn, _| Box::pin(async move { make_durable(conn).await }))
+        .test_before_acquire(false)
+        .before_acquire(|conn: &mut PgConnection, meta| {
+            Box::pin(async move {
+                // What was used a moment ago is hardly dead, and to ask costs a round trip.
+                Ok(meta.idle_for < FRESH || conn.ping().await.is_ok())
+            })
+        })
         .connect_lazy_with(options.clone().application_name("ostler"));
     let mut link = pool.acquire().await.map_err(StoreError::from_sqlx)?;
     if purpose == Use::Gateway {

@@ -6,7 +6,7 @@ use crate::{
     clock::Millis,
     config::{Busy, Scope, Sessions},
     id::JobId,
-    queue::{Enqueued, LaneId, Limits, MessageKey, NewJob, cancel::cancel, enqueue::enqueue},
+    queue::{Capacity, Enqueued, LaneId, MessageKey, NewJob, cancel::cancel, enqueue::enqueue},
     store::{
         Conn, StoreError,
         conversations::{self, Address, AddressError, Conversation},
@@ -80,7 +80,7 @@ pub(crate) fn scoped(
 pub(crate) struct Rules {
     pub(crate) sessions: Sessions,
     pub(crate) busy: Busy,
-    pub(crate) limits: Limits,
+    pub(crate) capacity: Capacity,
 }
 
 /// Stores a message as a job, with the conversation that it belongs to. Done
@@ -122,7 +122,7 @@ pub(crate) async fn store(
     });
     let lane = LaneId::new(conversation.id.to_string());
     let job = NewJob { message: key, ..NewJob::new(kind, &payload) };
-    let (job, is_again) = match enqueue(conn, id, &lane, &job, rules.limits, now).await? {
+    let (job, is_again) = match enqueue(conn, id, &lane, &job, &rules.capacity, now).await? {
         Enqueued::New(job) => (job, false),
         Enqueued::Again(job) => (job, true),
     };

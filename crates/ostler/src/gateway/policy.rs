@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     config::{Config, Reply, ReplyMode, Settings},
-    queue::Limits,
+    queue::{Capacity, Limits},
     wishes::Wishes,
 };
 
@@ -75,7 +75,7 @@ impl Policy {
             rules: Rules {
                 sessions: config.sessions.clone(),
                 busy: config.busy,
-                limits: Limits { waiting: depth, waiting_in_lane: depth },
+                capacity: Capacity::new(Limits { waiting: depth, waiting_in_lane: depth }),
             },
             retry: RetryRules { max: config.retry.max, first_delay: config.retry.first_delay },
             max_concurrent_turns: config.gateway.max_concurrent_turns,
@@ -89,9 +89,9 @@ impl Policy {
     /// Takes the defaults, for agents that nobody configured.
     pub(crate) fn of_troupe(agents: Box<dyn Agents>) -> Self {
         let Config { gateway, sessions, busy, .. } = Config::default();
-        let limits = Limits::default();
+        let capacity = Capacity::new(Limits::default());
         Self {
-            rules: Rules { sessions, busy, limits },
+            rules: Rules { sessions, busy, capacity },
             retry: RetryRules { max: 0, first_delay: Duration::ZERO },
             max_concurrent_turns: gateway.max_concurrent_turns,
             shutdown_grace: gateway.shutdown_grace,

@@ -1,6 +1,7 @@
 //! What the queue promises, on both databases.
 
 mod concurrent;
+mod crowded;
 mod model;
 mod runtime;
 

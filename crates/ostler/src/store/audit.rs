@@ -59,6 +59,6 @@ pub(crate) async fn remove_before(
     limit: u32,
 ) -> Result<u64, StoreError> {
     let sql = "DELETE FROM audit WHERE id IN (
-                   SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)";
+                   SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT +$2)";
     conn.execute(sql, values![before, i64::from(limit)]).await
 }

@@ -150,7 +150,7 @@ pub(crate) async fn list(
 ) -> Result<Vec<Conversation>, StoreError> {
     // No id is above this: the digits are all lower.
     let before = after.map_or_else(|| "cnv_g".to_owned(), |id| id.to_string());
-    let sql = "SELECT * FROM conversations WHERE id < $1 ORDER BY id DESC LIMIT $2";
+    let sql = "SELECT * FROM conversations WHERE id < $1 ORDER BY id DESC LIMIT +$2";
     let rows = conn.fetch_all(sql, values![&before, i64::from(limit)]).await?;
     rows.iter().map(Conversation::from_row).collect()
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{
     BoxFuture, Conn, Location, Store, StoreError, Use,
-    db::{Row, values},
+    db::{Dialect, Row, values},
 };
 use crate::{
     clock::Millis,
@@ -55,7 +55,7 @@ impl Place {
         }
     }
 
-    async fn remove(self) {
+    pub(crate) async fn remove(self) {
         if let Some((server, name)) = self.server {
             let mut admin = connect(&server).await;
             let sql = format!("DROP DATABASE {name} WITH (FORCE)");
@@ -235,4 +235,40 @@ pub(crate) async fn replies(store: &Store) -> Vec<serde_json::Value> {
         .await;
     let body = |row: &Row| serde_json::from_str(&row.text("body").unwrap()).unwrap();
     rows.unwrap().iter().map(body).collect()
+}
+
+/// Writes, and returns how the database went about each statement.
+pub(crate) async fn plans<A, F>(store: &Store, args: A, body: F) -> Vec<String>
+where
+    A: Send + Sync + 'static,
+    F: for<'a> Fn(&'a mut Conn, &'a A) -> BoxFuture<'a, Result<(), StoreError>>
+        + Send
+        + Sync
+        + 'static,
+{
+    let explained = store.must((args, body), |conn, (args, body)| {
+        Box::pin(async move {
+            if conn.dialect() == Dialect::Postgres {
+                conn.execute("ANALYZE", &[]).await?;
+            }
+            conn.plans = Some(Vec::new());
+            let done = body(conn, args).await;
+            let plans = conn.plans.take();
+            done?;
+            Ok(plans.unwrap_or_default())
+        })
+    });
+    explained.await
+}
+
+/// Returns a folder on the disk of a PostgreSQL server of this machine.
+pub(crate) async fn server_folder(store: &Store) -> PathBuf {
+    let asked = store.read((), |conn, ()| {
+        Box::pin(async move {
+            let row = conn.fetch_one("SHOW data_directory", &[]).await?;
+            row.text("data_directory")
+        })
+    });
+    let data: Result<String, StoreError> = asked.await;
+    PathBuf::from(data.unwrap())
 }

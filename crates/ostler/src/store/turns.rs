@@ -168,7 +168,7 @@ pub(crate) async fn remove_before(
                    WHERE state IN ('ended', 'abandoned') AND ended_at < $1
                        AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = old.job)
                        AND NOT EXISTS (SELECT 1 FROM events WHERE events.turn = old.id)
-                   ORDER BY ended_at LIMIT $2)";
+                   ORDER BY ended_at LIMIT +$2)";
     conn.execute(sql, values![before, i64::from(limit)]).await
 }
 
@@ -180,7 +180,7 @@ pub(crate) async fn list(
     limit: u32,
 ) -> Result<Vec<StoredTurn>, StoreError> {
     let after = after.map(|id| id.to_string()).unwrap_or_default();
-    let sql = "SELECT * FROM turns WHERE conversation = $1 AND id > $2 ORDER BY id LIMIT $3";
+    let sql = "SELECT * FROM turns WHERE conversation = $1 AND id > $2 ORDER BY id LIMIT +$3";
     let rows = conn.fetch_all(sql, values![conversation, &after, i64::from(limit)]).await?;
     rows.iter().map(StoredTurn::from_row).collect()
 }
