@@ -57,7 +57,7 @@ use crate::{
     channel::{WEBHOOK, webhook},
     clock::Millis,
     id::{ConversationId, JobId, PermissionId},
-    queue::{CancelOutcome, LaneCancel, LaneId, Limits, Queue, Stats, WorkerId},
+    queue::{CancelOutcome, LaneCancel, LaneId, Queue, Stats, WorkerId},
     store::{Store, StoreError, conversations::Address},
 };
 
@@ -114,7 +114,7 @@ impl Gateway {
         let now = Millis::now();
         let lease = lease.max(SHORTEST_LEASE);
         let name = format!("gw_{}", uuid::Uuid::now_v7().simple());
-        let queue = Queue::new(store.clone(), Limits::default());
+        let queue = Queue::new(store.clone());
         let reclaimed = queue.recover(now).await?;
         if reclaimed.ready > 0 {
             tracing::info!(jobs = reclaimed.ready, "going on with what was interrupted");

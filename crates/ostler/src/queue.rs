@@ -30,13 +30,17 @@ pub(crate) mod finish;
 mod lease;
 mod look;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use self::testing::Lease;
 pub(crate) use self::{
     cancel::{CancelOutcome, LaneCancel, RetryOutcome},
     enqueue::{Capacity, EnqueueError, Enqueued, Limits, MessageKey, NewJob},
     finish::{Finished, JobEnd, Joined},
-    lease::{Lease, Reclaimed, Ticket, WorkerId},
+    lease::{Reclaimed, Ticket, WorkerId},
     look::Stats,
 };
 use crate::store::Store;
@@ -46,16 +50,14 @@ pub(crate) use crate::store::jobs::{Job, JobState, LaneId, Renewed};
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     store: Store,
+    /// What tests accept jobs with.
+    #[cfg(test)]
     capacity: Capacity,
 }
 
+#[cfg(not(test))]
 impl Queue {
-    pub(crate) fn new(store: Store, limits: Limits) -> Self {
-        Self { store, capacity: Capacity::new(limits) }
-    }
-
-    /// Returns what [`enqueue::enqueue`] has to know of the limits.
-    pub(crate) fn capacity(&self) -> &Capacity {
-        &self.capacity
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store }
     }
 }

@@ -55,6 +55,8 @@ use tokio_util::{
     task::TaskTracker,
 };
 
+#[cfg(test)]
+pub(crate) use self::wakeups::Woken;
 pub(crate) use self::{
     backup::BackupError,
     check::Problem,
@@ -62,7 +64,7 @@ pub(crate) use self::{
     error::{StoreError, WriteError},
     location::{Location, LocationError},
     retention::Keep,
-    wakeups::{Topic, Wakeups, Woken},
+    wakeups::{Topic, Wakeups},
 };
 use self::{
     db::Link,

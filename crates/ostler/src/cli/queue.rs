@@ -17,7 +17,7 @@ use super::{
 use crate::{
     clock::Millis,
     id::{JobId, OutboxId},
-    queue::{CancelOutcome, Job, JobState, Limits, Queue, RetryOutcome, Stats},
+    queue::{CancelOutcome, Job, JobState, Queue, RetryOutcome, Stats},
     socket,
     store::{Location, Store, StoreError, Use},
     ui::{Ui, printable},
@@ -131,7 +131,7 @@ async fn perform(
     output: FormArg,
     ui: &mut Ui,
 ) -> Result<Exit, StoreError> {
-    let queue = Queue::new(store.clone(), Limits::default());
+    let queue = Queue::new(store.clone());
     let (printed, exit) = match command {
         QueueCommand::List { state, after, limit } => {
             let jobs = queue.list(state, after, limit).await?;
@@ -268,7 +268,7 @@ mod tests {
     async fn jobs_are_looked_at_cancelled_and_tried_again_while_a_gateway_runs() {
         let place = Place::sqlite();
         let store = place.open().await;
-        let queue = Queue::new(store.clone(), Limits::default());
+        let queue = Queue::new(store.clone());
         let (lane, new) = (LaneId::new("a"), NewJob::new("turn", "{}"));
         let added = queue.enqueue(lane.clone(), new.clone(), Millis(1)).await.unwrap();
         let Enqueued::New(job) = added else { panic!() };

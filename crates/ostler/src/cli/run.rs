@@ -8,7 +8,7 @@ use clap::Args;
 use ostler_core::{
     cli_agent::{CliAgent, StartError},
     event::{EventBody, Mode, TurnReport},
-    failure::{Failure, FailureKind, chain},
+    failure::{Failure, FailureKind},
     host::Host,
     registry::Agent as _,
     request::{Permissions, TurnRequest},

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    queue::{CancelOutcome, EnqueueError, JobState, Limits, Queue, WorkerId},
+    queue::{CancelOutcome, EnqueueError, JobState, Queue, WorkerId},
     store::{
         conversations::Address,
         testing::{on_both, replies},
@@ -226,7 +226,7 @@ on_both! {
     async fn a_message_whose_gateways_keep_dying_is_answered_for_in_the_end(store: Store) {
         let rig = Rig::new(store.clone(), Knobs { at_once: 0, ..Knobs::default() }).await;
         let job = rig.try_send(from_outside("hello")).await.unwrap().job;
-        let queue = Queue::new(store.clone(), Limits::default());
+        let queue = Queue::new(store.clone());
         let (worker, lease) = (WorkerId::new("dies"), Duration::from_secs(1));
         let past = Millis::now().before(Duration::from_secs(60));
         while queue.claim(&worker, past, lease).await.unwrap().is_some() {

@@ -107,10 +107,8 @@ fn failed(job: &Job) -> Option<(Ticket, Place, Outcome)> {
     let owner = WorkerId::new("nobody");
     let ticket = Ticket { job: job.id, lane: job.lane.clone(), attempt: job.attempt, owner };
     let reason = job.reason.clone().unwrap_or_else(|| "it failed".to_owned());
-    let kind = match job.state {
-        JobState::Cancelled => FailureKind::Cancelled,
-        _ => FailureKind::Internal,
-    };
+    let is_cancelled = job.state == JobState::Cancelled;
+    let kind = if is_cancelled { FailureKind::Cancelled } else { FailureKind::Internal };
     let outcome = Outcome::failed(kind, reason, target.clone());
     Some((ticket, Place { conversation, target, sender: payload.sender }, outcome))
 }

@@ -68,8 +68,10 @@ async fn folder(store: &Store) -> PathBuf {
 }
 
 async fn measure(store: Store, database: &str, limit: f64) {
-    let queue =
-        Queue::new(store.clone(), Limits { waiting: 1_000_000, waiting_in_lane: 1_000_000 });
+    let queue = Queue::with_limits(
+        store.clone(),
+        Limits { waiting: 1_000_000, waiting_in_lane: 1_000_000 },
+    );
     let folder = folder(&store).await;
     let (mut disk, mut jobs) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {

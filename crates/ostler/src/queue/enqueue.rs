@@ -7,7 +7,7 @@ use std::sync::{
 
 use thiserror::Error;
 
-use super::{LaneId, Queue};
+use super::LaneId;
 use crate::{
     clock::Millis,
     id::JobId,
@@ -138,25 +138,6 @@ impl WriteError for EnqueueError {
             Self::Store(error) => Some(error),
             Self::QueueFull { .. } => None,
         }
-    }
-}
-
-impl Queue {
-    /// Accepts work. Once this returns, it will be done.
-    pub(crate) async fn enqueue(
-        &self,
-        lane: LaneId,
-        job: NewJob,
-        now: Millis,
-    ) -> Result<Enqueued, EnqueueError> {
-        // The id is made here: a try whose commit may have happened is told
-        // from the next one by it.
-        let args = (JobId::new(), lane, job, self.capacity.clone(), now);
-        self.store
-            .write_repeatable(args, |conn, (id, lane, job, capacity, now)| {
-                Box::pin(enqueue(conn, *id, lane, job, capacity, *now))
-            })
-            .await
     }
 }
 

@@ -172,26 +172,6 @@ pub(crate) async fn set_agent(
     if changed > 0 { sessions::clear(conn, id).await } else { Ok(()) }
 }
 
-/// Changes the model.
-pub(crate) async fn set_model(
-    conn: &mut Conn,
-    id: ConversationId,
-    model: Option<&str>,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE conversations SET model = $2 WHERE id = $1";
-    conn.execute(sql, values![id, model]).await.map(drop)
-}
-
-/// Changes what else is set, a JSON object.
-pub(crate) async fn set_settings(
-    conn: &mut Conn,
-    id: ConversationId,
-    settings: &str,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE conversations SET settings = $2 WHERE id = $1";
-    conn.execute(sql, values![id, settings]).await.map(drop)
-}
-
 /// Notes that a person said something.
 pub(crate) async fn heard_from_user(
     conn: &mut Conn,

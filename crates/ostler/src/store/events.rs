@@ -126,18 +126,6 @@ pub(crate) async fn read_of(
     rows.iter().map(StoredEvent::from_row).collect()
 }
 
-/// Reads the events of one turn after a number, in order.
-pub(crate) async fn read_turn(
-    conn: &mut Conn,
-    turn: TurnId,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<StoredEvent>, StoreError> {
-    let sql = "SELECT * FROM events WHERE turn = $1 AND number > $2 ORDER BY number LIMIT +$3";
-    let rows = conn.fetch_all(sql, values![turn, after, i64::from(limit)]).await?;
-    rows.iter().map(StoredEvent::from_row).collect()
-}
-
 /// Reads the events of a job's turns after a number, in order.
 pub(crate) async fn read_job(
     conn: &mut Conn,

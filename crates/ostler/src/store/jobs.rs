@@ -12,13 +12,15 @@ use std::{fmt, str::FromStr};
 
 use serde::{Serialize, Serializer};
 
+#[cfg(test)]
+pub(crate) use self::lease::renew;
 pub(crate) use self::{
     accept::{Insert, count_in_lane, count_not_begun, insert, note_message, take_place},
     end::{
         cancel_lane_not_begun, end, end_not_begun, promote, put_back, request_cancel, revive,
         running_in,
     },
-    lease::{Renewed, cancel_requested_of, claim, expired, next_due, renew, renew_all, seize},
+    lease::{Renewed, cancel_requested_of, claim, expired, next_due, renew_all, seize},
     look::{
         Unanswered, count_by_state, list, list_in, oldest_not_begun, over_without_reply,
         waiting_behind,

@@ -159,6 +159,7 @@ pub(crate) async fn find(
 }
 
 /// Returns the open requests of a conversation.
+#[cfg(test)]
 pub(crate) async fn open_in(
     conn: &mut Conn,
     conversation: ConversationId,

@@ -71,16 +71,6 @@ pub(crate) async fn refresh(
     conn.execute(sql, values).await.map(drop)
 }
 
-/// Forgets the session of an agent, which is lost or was reset.
-pub(crate) async fn forget(
-    conn: &mut Conn,
-    conversation: ConversationId,
-    agent: &str,
-) -> Result<(), StoreError> {
-    let sql = "DELETE FROM sessions WHERE conversation = $1 AND agent = $2";
-    conn.execute(sql, values![conversation, agent]).await.map(drop)
-}
-
 /// Forgets the sessions of all agents but one.
 pub(crate) async fn forget_others(
     conn: &mut Conn,

@@ -148,14 +148,6 @@ pub(crate) async fn of_job(conn: &mut Conn, job: JobId) -> Result<Vec<StoredTurn
     rows.iter().map(StoredTurn::from_row).collect()
 }
 
-/// Returns the turn that runs for a job, the newest if several were left.
-pub(crate) async fn open_of(conn: &mut Conn, job: JobId) -> Result<Option<StoredTurn>, StoreError> {
-    let sql = "SELECT * FROM turns WHERE job = $1 AND state = 'running'
-               ORDER BY attempt DESC LIMIT 1";
-    let row = conn.fetch_optional(sql, values![job]).await?;
-    row.map(|row| StoredTurn::from_row(&row)).transpose()
-}
-
 /// Removes turns that ended before a time, at most this many. A turn stays for
 /// as long as its job or one of its events does.
 pub(crate) async fn remove_before(
@@ -170,19 +162,6 @@ pub(crate) async fn remove_before(
                        AND NOT EXISTS (SELECT 1 FROM events WHERE events.turn = old.id)
                    ORDER BY ended_at LIMIT +$2)";
     conn.execute(sql, values![before, i64::from(limit)]).await
-}
-
-/// Lists the turns of a conversation by id, beginning after one of them.
-pub(crate) async fn list(
-    conn: &mut Conn,
-    conversation: ConversationId,
-    after: Option<TurnId>,
-    limit: u32,
-) -> Result<Vec<StoredTurn>, StoreError> {
-    let after = after.map(|id| id.to_string()).unwrap_or_default();
-    let sql = "SELECT * FROM turns WHERE conversation = $1 AND id > $2 ORDER BY id LIMIT +$3";
-    let rows = conn.fetch_all(sql, values![conversation, &after, i64::from(limit)]).await?;
-    rows.iter().map(StoredTurn::from_row).collect()
 }
 
 /// Lists the newest turns of a conversation, newest first.

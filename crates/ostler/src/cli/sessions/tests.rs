@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     id::TurnId,
-    queue::{LaneId, Limits, NewJob, Queue, WorkerId},
+    queue::{LaneId, NewJob, Queue, WorkerId},
     store::{
         audit,
         sessions::Session,
@@ -87,7 +87,7 @@ async fn a_reset_forgets_the_sessions_and_is_written_down() {
 async fn another_agent_begins_afresh_and_the_same_one_changes_nothing() {
     on_sqlite(async |store| {
         let id = conversation(&store).await;
-        let queue = Queue::new(store.clone(), Limits::default());
+        let queue = Queue::new(store.clone());
         queue.enqueue(LaneId::new(id), NewJob::new("prompt", "{}"), NOW).await.unwrap();
         let lease = std::time::Duration::from_secs(1);
         let claimed = queue.claim(&WorkerId::new("me"), NOW, lease).await.unwrap().unwrap();

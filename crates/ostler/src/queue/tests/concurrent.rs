@@ -48,7 +48,7 @@ async fn produce(queue: &Queue, n_jobs: usize, n_producers: usize) {
 
 on_both! {
     async fn workers_never_overlap_in_a_lane_and_keep_its_order(store: Store) {
-        let queue = Queue::new(store.clone(), no_limits());
+        let queue = Queue::with_limits(store.clone(), no_limits());
         let lanes: Arc<Vec<Watch>> = Arc::new((0..LANES).map(|_| Watch::default()).collect());
         let n_done = Arc::new(AtomicUsize::new(0));
         let mut workers = JoinSet::new();
@@ -93,7 +93,7 @@ on_both! {
     }
 
     async fn the_same_messages_from_many_sides_become_one_job_each(store: Store) {
-        let queue = Queue::new(store, no_limits());
+        let queue = Queue::with_limits(store, no_limits());
         let mut sides = JoinSet::new();
         for _ in 0..4 {
             let queue = queue.clone();
@@ -105,7 +105,7 @@ on_both! {
     }
 
     async fn many_producers_share_the_flushes_of_the_disk(store: Store) {
-        let queue = Queue::new(store, no_limits());
+        let queue = Queue::with_limits(store, no_limits());
         produce(&queue, JOBS, PRODUCERS).await;
         let stats = queue.stats().await.unwrap();
         assert_eq!(stats.ready + stats.waiting, JOBS as u64);

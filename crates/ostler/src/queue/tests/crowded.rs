@@ -119,11 +119,11 @@ on_both! {
     }
 
     async fn while_there_is_plenty_of_room_nothing_is_counted(store: Store) {
-        let queue = Queue::new(store.clone(), no_limits());
+        let queue = Queue::with_limits(store.clone(), no_limits());
         let n_counts =
             |plans: &[String]| plans.iter().filter(|plan| is_count(plan)).count();
         for expected in [1, 0, 0] {
-            let args = (queue.capacity().clone(), JobId::new());
+            let args = (queue.capacity.clone(), JobId::new());
             let plans = plans(&store, args, |conn, (capacity, id)| {
                 Box::pin(async move {
                     let key = with_key(&id.to_string());

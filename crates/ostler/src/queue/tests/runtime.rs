@@ -142,7 +142,7 @@ on_both! {
     }
 
     async fn more_jobs_than_one_statement_takes_can_join(store: Store) {
-        let queue = Queue::new(store, Limits { waiting: 200, waiting_in_lane: 200 });
+        let queue = Queue::with_limits(store, Limits { waiting: 200, waiting_in_lane: 200 });
         add(&queue, "a", job()).await;
         let mut all = Vec::new();
         for _ in 0..101 {

@@ -46,6 +46,7 @@ pub(crate) async fn next_due(conn: &mut Conn, now: Millis) -> Result<Option<Mill
 
 /// Prolongs a lease, and returns whether the end was asked for; nothing if the
 /// lease is lost.
+#[cfg(test)]
 pub(crate) async fn renew(
     conn: &mut Conn,
     id: JobId,

@@ -66,7 +66,8 @@ async fn in_the_small_file_system() {
     fs::write(&ballast, vec![0; BALLAST]).unwrap();
     let location = Location::in_folder(&folder);
     let store = Store::open(&location, Use::Gateway).await.unwrap();
-    let queue = Queue::new(store.clone(), Limits { waiting: 10_000, waiting_in_lane: 10_000 });
+    let queue =
+        Queue::with_limits(store.clone(), Limits { waiting: 10_000, waiting_in_lane: 10_000 });
     let mut n_accepted = 0;
     let error = loop {
         match enqueue(&queue, n_accepted).await {
@@ -88,7 +89,7 @@ async fn in_the_small_file_system() {
     }
     store.close().await;
     let store = Store::open(&location, Use::Gateway).await.unwrap();
-    let stats = Queue::new(store.clone(), Limits::default()).stats().await.unwrap();
+    let stats = Queue::new(store.clone()).stats().await.unwrap();
     assert_eq!(stats.ready + stats.waiting, n_accepted as u64);
     assert_eq!(store.check().await.unwrap(), []);
     store.close().await;

@@ -4,12 +4,12 @@ use std::fs;
 
 use super::{super::testing::Place, *};
 use crate::{
-    queue::{LaneId, Limits, NewJob, Queue},
+    queue::{LaneId, NewJob, Queue},
     store::testing::on_sqlite,
 };
 
 async fn enqueue(store: &Store, lane: &str) {
-    let queue = Queue::new(store.clone(), Limits::default());
+    let queue = Queue::new(store.clone());
     queue.enqueue(LaneId::new(lane), NewJob::new("turn", "{}"), NOW).await.unwrap();
 }
 
