@@ -337,7 +337,12 @@ async fn open_postgres(
         // One more, which hears notifications.
         .max_connections(CONNECTIONS + 1)
         .acquire_timeout(CONNECT)
-        .after_connect(|conn, _| Box::pin(async move { make_durable(conn).await }))
+        .after_connect(move |conn, _| {
+            Box::pin(async move {
+                make_durable(conn).await?;
+                if purpose == Use::Gateway { limit_waits(conn).await } else { Ok(()) }
+            })
+        })
         .test_before_acquire(false)
         .before_acquire(|conn: &mut PgConnection, meta| {
             Box::pin(async move {
@@ -368,4 +373,12 @@ async fn make_durable(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
     let flush = "SELECT set_config('synchronous_commit', 'on', false) \
                  WHERE current_setting('synchronous_commit') = 'off'";
     sqlx::query(flush).execute(conn).await.map(drop)
+}
+
+/// Sees to it that nobody waits for long for a gateway that froze in the middle
+/// of a transaction. Shorter than [`PATIENCE`], so that it is the server who says no.
+async fn limit_waits(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let limits = "SELECT set_config('idle_in_transaction_session_timeout', '15s', false), \
+                         set_config('lock_timeout', '20s', false)";
+    sqlx::query(limits).execute(conn).await.map(drop)
 }

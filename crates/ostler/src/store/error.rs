@@ -214,6 +214,7 @@ fn kind(error: &sqlx::Error) -> Kind {
 fn postgres_kind(code: &str) -> Kind {
     match code {
         "40001" | "40P01" | "55P03" => Kind::Conflict,
+        "25P03" => Kind::Unavailable,
         "53100" => Kind::Full,
         "XX001" | "XX002" => Kind::Damaged,
         // Connections refused, lost, too many, or a server that goes down.
