@@ -112,12 +112,16 @@ pub(crate) async fn find_or_begin(
     address: &Address,
     now: Millis,
 ) -> Result<Conversation, StoreError> {
+    if let Some(found) = find_at(conn, address).await? {
+        return Ok(found);
+    }
     conn.execute(
         "INSERT INTO conversations (id, channel, address, settings, created_at)
          VALUES ($1, $2, $3, '{}', $4) ON CONFLICT (channel, address) DO NOTHING",
         values![ConversationId::new(), &address.channel, &address.key, now],
     )
     .await?;
+    // Somebody else may have been first.
     let sql = "SELECT * FROM conversations WHERE channel = $1 AND address = $2";
     let row = conn.fetch_one(sql, values![&address.channel, &address.key]).await?;
     Conversation::from_row(&row)

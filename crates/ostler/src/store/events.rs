@@ -135,7 +135,7 @@ pub(crate) async fn read_job(
 ) -> Result<Vec<StoredEvent>, StoreError> {
     let sql = "SELECT * FROM events WHERE turn IN (SELECT id FROM turns WHERE job = $1)
                    AND number > $2
-               ORDER BY number LIMIT $3";
+               ORDER BY number LIMIT +$3";
     let rows = conn.fetch_all(sql, values![job, after, i64::from(limit)]).await?;
     rows.iter().map(StoredEvent::from_row).collect()
 }

@@ -170,7 +170,7 @@ pub(crate) async fn newest(
     conversation: ConversationId,
     limit: u32,
 ) -> Result<Vec<StoredTurn>, StoreError> {
-    let sql = "SELECT * FROM turns WHERE conversation = $1 ORDER BY id DESC LIMIT $2";
+    let sql = "SELECT * FROM turns WHERE conversation = $1 ORDER BY id DESC LIMIT +$2";
     let rows = conn.fetch_all(sql, values![conversation, i64::from(limit)]).await?;
     rows.iter().map(StoredTurn::from_row).collect()
 }

@@ -46,19 +46,19 @@ pub(crate) async fn waiting_behind(
     rows.iter().map(Job::from_row).collect()
 }
 
-/// Which dead jobs are to be answered for.
+/// Which jobs are to be answered for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unanswered<'a> {
     pub(crate) kind: &'a str,
     /// The channel that is answered without the outbox.
     pub(crate) but: &'a str,
-    /// Those that died since. Replies are removed from the outbox before dead
+    /// Those that ended since. Replies are removed from the outbox before dead
     /// jobs are, so that without it old ones would be answered again.
     pub(crate) since: Millis,
 }
 
-/// Returns dead and cancelled jobs of conversations whose outbox has no reply of their last
-/// attempt (`job:attempt`): nobody was left to put one.
+/// Returns dead and cancelled jobs of conversations whose outbox has no reply of
+/// their last attempt (`job:attempt`): nobody was left to put one.
 pub(crate) async fn over_without_reply(
     conn: &mut Conn,
     of: Unanswered<'_>,
