@@ -161,7 +161,7 @@ impl Gateway {
         }
         let policy = Arc::clone(&shared.policy.borrow());
         if let Some(name) = &inbound.wishes.agent {
-            policy.check(name).map_err(Refusal::Agent)?;
+            policy.agents.resolve(Some(name)).map_err(Refusal::Agent)?;
         }
         if let Some(message) = &inbound.message {
             // The same rules as for an address: it is a part of a key.

@@ -151,7 +151,11 @@ async fn choose(
         Err(why) => return Ok(Err(why)),
     };
     let now = policy.agents.resolve(conversation.agent.as_deref());
-    if named.is_some() && !now.is_ok_and(|now| now.name == agent.name) {
+    if !now.is_ok_and(|now| now.name == agent.name) {
+        if !policy.can_run(&agent) {
+            // Its turn says so; the conversation stays with whom it is.
+            return Ok(Ok(agent));
+        }
         conversations::set_agent(conn, conversation.id, &agent.name).await?;
     }
     sessions::forget_others(conn, conversation.id, &agent.name).await?;

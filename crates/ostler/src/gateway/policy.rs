@@ -7,7 +7,6 @@ use ostler_core::{
     agent::AgentRef,
     cli_agent::CliAgent,
     event::Mode,
-    failure::chain,
     host::Host,
     request::{Identity, Repeat, SessionArgPosition, SessionArgs, Template, TurnRequest},
 };
@@ -107,14 +106,10 @@ impl Policy {
         Ok(self.agents.agent(&spec))
     }
 
-    /// Looks whether there is an agent of a name, and whether it could run.
-    pub(crate) fn check(&self, name: &str) -> Result<(), String> {
-        let spec = self.agents.resolve(Some(name))?;
-        let agent = self.agents.agent(&spec);
-        if agent.server().is_none() {
-            agent.find().map_err(|error| chain(&error))?;
-        }
-        Ok(())
+    /// Whether an agent could run, as far as that can be seen from outside.
+    pub(crate) fn can_run(&self, spec: &AgentRef) -> bool {
+        let agent = self.agents.agent(spec);
+        agent.server().is_some() || agent.find().is_ok()
     }
 
     /// Returns how often a turn with these wishes is tried again.

@@ -110,6 +110,19 @@ on_both! {
         rig.stop().await;
     }
 
+    async fn an_agent_that_cannot_run_does_not_end_the_session_of_another(store: Store) {
+        let rig = Rig::new(store, Knobs::default()).await;
+        rig.ask("a", "one").await;
+        std::fs::rename(rig.path("agent"), rig.path("away")).unwrap();
+        let wishes = Wishes { agent: Some("codex".to_owned()), ..Wishes::default() };
+        let sent = rig.try_send(Inbound { wishes, ..inbound("a", "x") }).await.unwrap();
+        assert_eq!(rig.end_of(sent.job).await.1.state, JobState::Dead);
+        std::fs::rename(rig.path("away"), rig.path("agent")).unwrap();
+        rig.ask("a", "two").await;
+        assert_eq!(rig.calls(), ["new|one", "s1|two"]);
+        rig.stop().await;
+    }
+
     async fn a_named_session_is_gone_on_with(store: Store) {
         let rig = Rig::new(store, Knobs::default()).await;
         let wishes = Wishes { session: Some("s9".to_owned()), ..Wishes::default() };
