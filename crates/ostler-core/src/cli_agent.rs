@@ -21,7 +21,7 @@ use crate::{
     },
     binary::{self, BinaryError},
     event::Mode,
-    failure::chain,
+    failure::{Failure, FailureKind, chain},
     handshake::{self, HandshakeError, Introduction, Start},
     host::Host,
     outbox::Outbox,
@@ -66,6 +66,22 @@ pub enum StartError {
     /// The host is shutting down.
     #[error("shutting down")]
     ShuttingDown,
+}
+
+impl StartError {
+    /// Returns it as the failure of the turn that could not be started.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let kind = match self {
+            Self::Binary(_) => FailureKind::SpawnFailed,
+            Self::Server(error) => error.kind,
+            Self::Request(_) | Self::Launch(_) | Self::Transcript { .. } => {
+                FailureKind::InvalidRequest
+            }
+            Self::ShuttingDown => FailureKind::Cancelled,
+        };
+        Failure::new(kind, chain(self))
+    }
 }
 
 /// An agent that is only ever a program of its own.

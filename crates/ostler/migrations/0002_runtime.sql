@@ -5,7 +5,7 @@ ALTER TABLE permission_requests ADD COLUMN asked_of TEXT;
 -- What was said with the decision.
 ALTER TABLE permission_requests ADD COLUMN answer TEXT;
 
-CREATE INDEX jobs_dead ON jobs (kind, ended_at) WHERE state = 'dead';
+CREATE INDEX jobs_unanswered ON jobs (kind, ended_at) WHERE state IN ('dead', 'cancelled');
 CREATE INDEX turns_over ON turns (ended_at) WHERE state IN ('ended', 'abandoned');
 CREATE INDEX permission_requests_over ON permission_requests (resolved_at)
     WHERE state = 'resolved';

@@ -11,10 +11,13 @@ mod plan;
 mod prompt;
 mod queue;
 mod rehearsal;
+mod remote;
 mod render;
 mod requests;
 mod run;
+mod send;
 mod serve;
+mod sessions;
 mod shown;
 mod signals;
 mod sim;
@@ -26,11 +29,8 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use self::run::refusal;
-
 use crate::{
-    config::{Loader, Problems, Settings, Trust},
-    store::Location,
+    config::{Loaded, Loader, Problems, Settings, Trust, store_location},
     ui::Ui,
 };
 
@@ -56,6 +56,10 @@ enum Command {
     Chat(Box<chat::ChatArgs>),
     /// Run the gateway: take messages, answer them, lose none
     Serve(serve::ServeArgs),
+    /// Give a message to the running gateway
+    Send(Box<send::SendArgs>),
+    /// Look at the gateway's conversations, reset them, or change their agent
+    Sessions(sessions::SessionsArgs),
     /// List the agents: installed or not, version, abilities
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
@@ -129,10 +133,18 @@ pub(crate) fn main() -> ExitCode {
 /// Does what the command says, unless the configuration is wrong.
 async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
     if let Command::Queue(args) = cli.command {
-        return Ok(queue::run(args, &location(cli.config).await?, ui).await);
+        let loaded = load(cli.config)?;
+        let location = store_location(&loaded).await?;
+        return Ok(queue::run(args, &location, &loaded.host_config().data_dir, ui).await);
     }
     if let Command::Store(args) = cli.command {
-        return Ok(store::run(args, &location(cli.config).await?, ui).await);
+        return Ok(store::run(args, &store_location(&load(cli.config)?).await?, ui).await);
+    }
+    if let Command::Send(args) = cli.command {
+        return Ok(send::run(*args, &load(cli.config)?, ui).await);
+    }
+    if let Command::Sessions(args) = cli.command {
+        return sessions::run(args, load(cli.config)?, ui).await;
     }
     if let Command::Serve(args) = cli.command {
         let loader = Loader::from_process(cli.config, Trust::Everything);
@@ -148,7 +160,9 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         Command::Sim(args) => sim::run(args, ui).await,
         Command::Config(_)
         | Command::Queue(_)
+        | Command::Send(_)
         | Command::Serve(_)
+        | Command::Sessions(_)
         | Command::Store(_)
         | Command::Scripted { .. } => Exit::Usage,
     })
@@ -166,8 +180,7 @@ async fn settings(cli: &Cli) -> Result<Settings, Problems> {
     Settings::new(loaded, only.as_deref()).await
 }
 
-/// Finds the store, for a command that needs nothing else.
-async fn location(file: Option<PathBuf>) -> Result<Location, Problems> {
-    let loaded = Loader::from_process(file, Trust::Named).load()?;
-    crate::config::store_location(&loaded).await
+/// Reads the configuration, for a command that runs no turns itself.
+fn load(file: Option<PathBuf>) -> Result<Loaded, Problems> {
+    Loader::from_process(file, Trust::Named).load()
 }

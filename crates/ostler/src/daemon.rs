@@ -15,7 +15,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use ostler_core::{failure::chain, host::Host, registry::Agent as _};
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::{sync::watch, time};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
@@ -44,6 +44,8 @@ const DELIVERY: Duration = Duration::from_secs(10);
 const CONNECTIONS: Duration = Duration::from_secs(2);
 /// How long kept processes may take to end.
 const PROCESSES: Duration = Duration::from_secs(5);
+/// How long the store may take to close.
+const CLOSING: Duration = Duration::from_secs(10);
 /// How many files may be open, where the system allows it: a turn has a few.
 const FILES: u64 = 65_536;
 
@@ -172,7 +174,10 @@ impl Daemon {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.store.close().await;
+        // Everything that was to be written was waited for before.
+        if time::timeout(CLOSING, self.store.close()).await.is_err() {
+            tracing::warn!("the store did not close in time");
+        }
     }
 }
 

@@ -12,14 +12,19 @@
 pub(crate) mod asking;
 mod attempt;
 mod begin;
+mod conclusion;
 pub(crate) mod delivery;
 mod ending;
 pub(crate) mod follow;
 mod gate;
 pub(crate) mod inbound;
 mod joined;
+mod leases;
 mod log;
+mod persistence;
 pub(crate) mod policy;
+mod record;
+mod requests;
 mod result;
 mod retry;
 mod runtime;
@@ -27,6 +32,8 @@ mod runtime;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod tools;
+mod unasked;
 mod upkeep;
 
 use std::{sync::Arc, time::Duration};
@@ -38,19 +45,20 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     asking::{Actor, AnswerError},
-    attempt::Tools,
     follow::{Follower, Of, Reader},
     inbound::{Accepted, Inbound, LOCAL, Refusal},
     log::Log,
     policy::Policy,
     runtime::Runtime,
+    tools::Tools,
+    unasked::Unasked,
 };
 use crate::{
     channel::{WEBHOOK, webhook},
     clock::Millis,
     id::{ConversationId, JobId, PermissionId},
-    queue::{CancelOutcome, LaneCancel, LaneId, Limits, Queue, Stats, WorkerId},
-    store::{Store, StoreError},
+    queue::{CancelOutcome, LaneCancel, LaneId, Queue, Stats, WorkerId},
+    store::{Store, StoreError, conversations::Address},
 };
 
 /// Why a job was cancelled by somebody who did not say more.
@@ -106,7 +114,7 @@ impl Gateway {
         let now = Millis::now();
         let lease = lease.max(SHORTEST_LEASE);
         let name = format!("gw_{}", uuid::Uuid::now_v7().simple());
-        let queue = Queue::new(store.clone(), Limits::default());
+        let queue = Queue::new(store.clone());
         let reclaimed = queue.recover(now).await?;
         if reclaimed.ready > 0 {
             tracing::info!(jobs = reclaimed.ready, "going on with what was interrupted");
@@ -114,7 +122,8 @@ impl Gateway {
         let tasks = TaskTracker::new();
         let upkeep = CancellationToken::new();
         let log = Log::start(store.clone(), &tasks);
-        let tools = Tools { store: store.clone(), queue: queue.clone(), log: log.clone() };
+        let unasked = Unasked::new(store.clone(), log.clone(), tasks.clone(), upkeep.clone());
+        let tools = Tools { store: store.clone(), queue: queue.clone(), log: log.clone(), unasked };
         tasks.spawn(upkeep::keep_up(tools.clone(), policy.clone(), upkeep.clone()));
         let owner = WorkerId::new(&name);
         let runtime = Runtime::start(tools, policy.clone(), owner, lease, &tasks);
@@ -151,8 +160,12 @@ impl Gateway {
             other => return Err(Refusal::Channel(other.to_owned())),
         }
         let policy = Arc::clone(&shared.policy.borrow());
-        if let Some(agent) = &inbound.wishes.agent {
-            policy.agents.resolve(Some(agent)).map_err(Refusal::Agent)?;
+        if let Some(name) = &inbound.wishes.agent {
+            policy.agents.resolve(Some(name)).map_err(Refusal::Agent)?;
+        }
+        if let Some(message) = &inbound.message {
+            // The same rules as for an address: it is a part of a key.
+            Address::new(inbound.address.channel(), message).map_err(Refusal::Message)?;
         }
         // The id is made here: a try whose commit may have happened is told
         // from the next one by it.
@@ -217,6 +230,12 @@ impl Gateway {
     /// it unwell: starting again would not help.
     pub(crate) fn is_well(&self) -> bool {
         self.shared.runtime.is_well()
+    }
+
+    /// Sees to what is otherwise seen to from time to time.
+    #[cfg(test)]
+    pub(crate) async fn keep_up_now(&self) -> Result<(), StoreError> {
+        upkeep::look_after(&self.shared.store).await
     }
 
     /// Looks at everything now, for somebody else changed the store.

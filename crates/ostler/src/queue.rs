@@ -22,19 +22,25 @@
 //!   priority goes first, then whoever came first. Neither is a time, so that a
 //!   clock that jumps changes no order; it moves leases and delays by its jump.
 
+#[cfg(test)]
+mod bench;
 pub(crate) mod cancel;
 pub(crate) mod enqueue;
 pub(crate) mod finish;
 mod lease;
 mod look;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use self::testing::Lease;
 pub(crate) use self::{
     cancel::{CancelOutcome, LaneCancel, RetryOutcome},
-    enqueue::{EnqueueError, Enqueued, Limits, MessageKey, NewJob},
+    enqueue::{Capacity, EnqueueError, Enqueued, Limits, MessageKey, NewJob},
     finish::{Finished, JobEnd, Joined},
-    lease::{Lease, Reclaimed, Ticket, WorkerId},
+    lease::{Reclaimed, Ticket, WorkerId},
     look::Stats,
 };
 use crate::store::Store;
@@ -44,11 +50,14 @@ pub(crate) use crate::store::jobs::{Job, JobState, LaneId, Renewed};
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     store: Store,
-    limits: Limits,
+    /// What tests accept jobs with.
+    #[cfg(test)]
+    capacity: Capacity,
 }
 
+#[cfg(not(test))]
 impl Queue {
-    pub(crate) fn new(store: Store, limits: Limits) -> Self {
-        Self { store, limits }
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store }
     }
 }

@@ -41,7 +41,7 @@ use std::{fmt, fs, future::Future, os::unix::fs::DirBuilderExt as _, path::Path,
 use std::{sync::Arc, time::Duration};
 
 use sqlx::{
-    PgConnection, PgPool, SqlitePool,
+    Connection as _, PgConnection, PgPool, SqlitePool,
     pool::PoolOptions,
     postgres::PgConnectOptions,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -55,6 +55,8 @@ use tokio_util::{
     task::TaskTracker,
 };
 
+#[cfg(test)]
+pub(crate) use self::wakeups::Woken;
 pub(crate) use self::{
     backup::BackupError,
     check::Problem,
@@ -62,7 +64,7 @@ pub(crate) use self::{
     error::{StoreError, WriteError},
     location::{Location, LocationError},
     retention::Keep,
-    wakeups::{Topic, Wakeups, Woken},
+    wakeups::{Topic, Wakeups},
 };
 use self::{
     db::Link,
@@ -87,6 +89,8 @@ const READERS: u32 = 4;
 /// How many connections to a PostgreSQL server one gateway has, beside the
 /// one that hears notifications.
 const CONNECTIONS: u32 = 16;
+/// How long a connection that was given back is taken to be alive.
+const FRESH: Duration = Duration::from_millis(100);
 /// How long those who wait trust that no wake-up means nothing to do.
 const POLL: Duration = Duration::from_secs(5);
 
@@ -266,6 +270,9 @@ fn sqlite_options(path: &Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(BUSY)
+        // In pages. A checkpoint writes a page once however often it changed since
+        // the last one, so that rarer ones write less.
+        .pragma("wal_autocheckpoint", "4000")
         .pragma("journal_size_limit", "67108864")
 }
 
@@ -330,7 +337,19 @@ async fn open_postgres(
         // One more, which hears notifications.
         .max_connections(CONNECTIONS + 1)
         .acquire_timeout(CONNECT)
-        .after_connect(|conn, _| Box::pin(async move { make_durable(conn).await }))
+        .after_connect(move |conn, _| {
+            Box::pin(async move {
+                make_durable(conn).await?;
+                if purpose == Use::Gateway { limit_waits(conn).await } else { Ok(()) }
+            })
+        })
+        .test_before_acquire(false)
+        .before_acquire(|conn: &mut PgConnection, meta| {
+            Box::pin(async move {
+                // What was used a moment ago is hardly dead, and to ask costs a round trip.
+                Ok(meta.idle_for < FRESH || conn.ping().await.is_ok())
+            })
+        })
         .connect_lazy_with(options.clone().application_name("ostler"));
     let mut link = pool.acquire().await.map_err(StoreError::from_sqlx)?;
     if purpose == Use::Gateway {
@@ -354,4 +373,12 @@ async fn make_durable(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
     let flush = "SELECT set_config('synchronous_commit', 'on', false) \
                  WHERE current_setting('synchronous_commit') = 'off'";
     sqlx::query(flush).execute(conn).await.map(drop)
+}
+
+/// Sees to it that nobody waits for long for a gateway that froze in the middle
+/// of a transaction. Shorter than [`PATIENCE`], so that it is the server who says no.
+async fn limit_waits(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let limits = "SELECT set_config('idle_in_transaction_session_timeout', '15s', false), \
+                         set_config('lock_timeout', '20s', false)";
+    sqlx::query(limits).execute(conn).await.map(drop)
 }

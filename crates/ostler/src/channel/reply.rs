@@ -13,7 +13,9 @@ const VERSION: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reply {
     pub(crate) conversation: ConversationId,
-    pub(crate) job: JobId,
+    /// The message that it answers; none if the agent spoke by itself.
+    #[serde(default)]
+    pub(crate) job: Option<JobId>,
     /// The turn that answered, if one ran.
     pub(crate) turn: Option<TurnId>,
     pub(crate) text: Option<String>,
@@ -70,7 +72,7 @@ mod tests {
         for (turn, text, error) in
             [(Some(TurnId::new()), Some("yes".to_owned()), None), (None, None, Some(error))]
         {
-            let reply = Reply { conversation, job, turn, text, error };
+            let reply = Reply { conversation, job: Some(job), turn, text, error };
             let written = reply.to_json();
             assert!(written.contains("\"v\":1"), "{written}");
             let further = written.replace("\"v\":1", "\"v\":1,\"mood\":\"good\"");

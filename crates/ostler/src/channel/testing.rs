@@ -143,15 +143,16 @@ async fn serve(stream: TcpStream, requests: mpsc::Sender<Request>) {
 
 /// Makes a reply for an address.
 pub(crate) fn message(channel: &str, address: &str, text: &str) -> NewMessage {
+    let job = JobId::new();
     let reply = Reply {
         conversation: ConversationId::new(),
-        job: JobId::new(),
+        job: Some(job),
         turn: Some(TurnId::new()),
         text: Some(text.to_owned()),
         error: None,
     };
     NewMessage {
-        dedupe: reply.job.to_string(),
+        dedupe: job.to_string(),
         conversation: None,
         turn: reply.turn,
         channel: channel.to_owned(),

@@ -98,7 +98,7 @@ pub(crate) struct Webhook {
 struct Body<'a> {
     id: OutboxId,
     conversation: ConversationId,
-    job: JobId,
+    job: Option<JobId>,
     turn: Option<TurnId>,
     text: Option<&'a str>,
     error: Option<&'a ReplyError>,

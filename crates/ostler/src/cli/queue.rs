@@ -1,5 +1,10 @@
-//! `ostler queue`: the jobs of the gateway. Works while it runs, and when it
-//! does not; what changes is seen by the gateway within seconds.
+//! `ostler queue`: the jobs of the gateway, and replies that it could not
+//! deliver. Works while it runs, and when it does not; one that runs is told
+//! what was changed.
+
+mod undelivered;
+
+use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -11,8 +16,9 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    id::JobId,
-    queue::{CancelOutcome, Job, JobState, Limits, Queue, RetryOutcome, Stats},
+    id::{JobId, OutboxId},
+    queue::{CancelOutcome, Job, JobState, Queue, RetryOutcome, Stats},
+    socket,
     store::{Location, Store, StoreError, Use},
     ui::{Ui, printable},
 };
@@ -51,13 +57,30 @@ enum QueueCommand {
     Retry { job: JobId },
     /// Count the jobs
     Stats,
+    /// List replies that were given up, or try one again
+    Undelivered {
+        /// Try this one again
+        #[arg(long, value_name = "ID", conflicts_with_all = ["after", "limit"])]
+        retry: Option<OutboxId>,
+        /// Begin after this one
+        #[arg(long, value_name = "ID")]
+        after: Option<OutboxId>,
+        /// How many at most
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+    },
 }
 
 impl QueueCommand {
     fn purpose(&self) -> Use {
         match self {
-            Self::List { .. } | Self::Show { .. } | Self::Stats => Use::Look,
-            Self::Cancel { .. } | Self::Retry { .. } => Use::Beside,
+            Self::List { .. }
+            | Self::Show { .. }
+            | Self::Stats
+            | Self::Undelivered { retry: None, .. } => Use::Look,
+            Self::Cancel { .. } | Self::Retry { .. } | Self::Undelivered { retry: Some(_), .. } => {
+                Use::Beside
+            }
         }
     }
 }
@@ -80,14 +103,22 @@ struct Outcome {
 }
 
 /// Does what the subcommand says.
-pub(crate) async fn run(args: QueueArgs, location: &Location, ui: &mut Ui) -> Exit {
-    let store = match Store::open(location, args.command.purpose()).await {
+pub(crate) async fn run(
+    args: QueueArgs,
+    location: &Location,
+    data_dir: &Path,
+    ui: &mut Ui,
+) -> Exit {
+    let purpose = args.command.purpose();
+    let store = match Store::open(location, purpose).await {
         Ok(store) => store,
         Err(error) => return failed(&error, ui),
     };
-    let queue = Queue::new(store.clone(), Limits::default());
-    let done = perform(&queue, args.command, args.output, ui).await;
+    let done = perform(&store, args.command, args.output, ui).await;
     store.close().await;
+    if purpose == Use::Beside {
+        socket::client::tell_to_look(&socket::path(data_dir)).await;
+    }
     match done {
         Ok(exit) => exit,
         Err(error) => failed(&error, ui),
@@ -95,11 +126,12 @@ pub(crate) async fn run(args: QueueArgs, location: &Location, ui: &mut Ui) -> Ex
 }
 
 async fn perform(
-    queue: &Queue,
+    store: &Store,
     command: QueueCommand,
     output: FormArg,
     ui: &mut Ui,
 ) -> Result<Exit, StoreError> {
+    let queue = Queue::new(store.clone());
     let (printed, exit) = match command {
         QueueCommand::List { state, after, limit } => {
             let jobs = queue.list(state, after, limit).await?;
@@ -123,6 +155,15 @@ async fn perform(
         QueueCommand::Stats => {
             let stats = queue.stats().await?;
             (print(&stats, &counted(&stats), output, ui), Exit::Answered)
+        }
+        QueueCommand::Undelivered { retry: Some(id), .. } => {
+            let retried = undelivered::retry(store, id).await?;
+            let exit = if retried.is_done { Exit::Answered } else { Exit::Failed };
+            (print(&retried, &retried.text(), output, ui), exit)
+        }
+        QueueCommand::Undelivered { retry: None, after, limit } => {
+            let page = undelivered::list(store, after, limit).await?;
+            (print(&page, &page.text(), output, ui), Exit::Answered)
         }
     };
     Ok(shown(printed, exit, ui))
@@ -220,14 +261,14 @@ mod tests {
     /// Runs a subcommand beside a gateway.
     async fn command(place: &Place, command: QueueCommand) -> Exit {
         let args = QueueArgs { command, output: FormArg::Json };
-        run(args, &place.location, &mut Ui::default()).await
+        run(args, &place.location, Path::new("/nonexistent"), &mut Ui::default()).await
     }
 
     #[tokio::test]
     async fn jobs_are_looked_at_cancelled_and_tried_again_while_a_gateway_runs() {
         let place = Place::sqlite();
         let store = place.open().await;
-        let queue = Queue::new(store.clone(), Limits::default());
+        let queue = Queue::new(store.clone());
         let (lane, new) = (LaneId::new("a"), NewJob::new("turn", "{}"));
         let added = queue.enqueue(lane.clone(), new.clone(), Millis(1)).await.unwrap();
         let Enqueued::New(job) = added else { panic!() };

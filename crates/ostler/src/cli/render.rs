@@ -81,6 +81,12 @@ impl<'a> Renderer<'a> {
         if self.ui.is_terminal() { self.stream(shown) } else { self.once(shown) }
     }
 
+    /// Leaves what a turn has said so far, for another one answers in its place.
+    pub(crate) fn begin_again(&mut self) -> io::Result<()> {
+        self.block = None;
+        self.ui.end_line()
+    }
+
     /// Tells that a turn could not be started.
     pub(crate) fn not_started(&mut self, agent: &str, failure: &Failure) {
         self.ui.notice(&format!("ostler: {}", failure.message));
@@ -173,7 +179,7 @@ impl<'a> Renderer<'a> {
         let line = match code {
             "warning" => format!("ostler: warning: {text}"),
             "retry" => format!("  … trying again: {}", one_line(text)),
-            "queued" => format!("  … {text}"),
+            "queued" | "fresh_session" => format!("  … {text}"),
             "steered" => format!("  … taken into account: {}", one_line(text)),
             "compacted" => format!("  … history shortened: {}", one_line(text)),
             "retracted" => "  … the text above was withdrawn".to_owned(),

@@ -1,12 +1,14 @@
 //! `ostler run`: one prompt, one answer.
 
+mod daemon;
+
 use std::time::Duration;
 
 use clap::Args;
 use ostler_core::{
     cli_agent::{CliAgent, StartError},
     event::{EventBody, Mode, TurnReport},
-    failure::{Failure, FailureKind, chain},
+    failure::{Failure, FailureKind},
     host::Host,
     registry::Agent as _,
     request::{Permissions, TurnRequest},
@@ -37,6 +39,9 @@ pub(crate) struct RunArgs {
     /// Print what would be run, and stop
     #[arg(long)]
     dry_run: bool,
+    /// Let the running gateway do it
+    #[arg(long, conflicts_with_all = ["dry_run", "bin", "env", "agent_args", "transcript"])]
+    daemon: bool,
     #[command(flatten)]
     pub(crate) turn: TurnArgs,
 }
@@ -48,6 +53,9 @@ pub(crate) async fn run(args: RunArgs, settings: Settings, ui: &mut Ui) -> Exit 
     }
     let output = args.turn.output;
     let host = Host::new(settings.host_config());
+    if args.daemon {
+        return daemon::run(&args, &settings, &host, ui).await;
+    }
     let (agent, mut request) = match prepare(&args, &settings, &host) {
         Ok(prepared) => prepared,
         Err(refused) => {
@@ -110,15 +118,14 @@ pub(crate) async fn out_of_reach(agent: &CliAgent) -> Option<StartError> {
 
 /// Returns how to tell that nothing was started.
 pub(crate) fn refusal(error: &StartError) -> (Exit, Failure) {
-    let (kind, exit) = match error {
-        StartError::Binary(_) => (FailureKind::SpawnFailed, Exit::NotRunnable),
-        StartError::Server(error) => (error.kind, Exit::NotRunnable),
+    let exit = match error {
+        StartError::Binary(_) | StartError::Server(_) => Exit::NotRunnable,
         StartError::Request(_) | StartError::Launch(_) | StartError::Transcript { .. } => {
-            (FailureKind::InvalidRequest, Exit::Usage)
+            Exit::Usage
         }
-        StartError::ShuttingDown => (FailureKind::Cancelled, Exit::Cancelled),
+        StartError::ShuttingDown => Exit::Cancelled,
     };
-    (exit, Failure::new(kind, chain(error)))
+    (exit, error.failure())
 }
 
 /// The first signal cancels the turn, the second kills it.
@@ -174,11 +181,11 @@ async fn follow(mut turn: Turn, mut asker: Option<Asker>, renderer: &mut Rendere
             asker.event(&Shown::of(&event), renderer);
         }
         match (&event.body, shown) {
-            (EventBody::Complete(report), Ok(())) => return exit_of(report),
+            (EventBody::Complete(report), Ok(())) => return exit_of(failure_of(report)),
             // Nobody got the answer: whatever the agent thinks, this run failed.
             (EventBody::Complete(report), Err(error)) => {
                 renderer.notice(&format!("ostler: the answer could not be printed: {error}"));
-                let exit = exit_of(report);
+                let exit = exit_of(failure_of(report));
                 return if exit == Exit::Answered { Exit::Failed } else { exit };
             }
             (_, Ok(())) => {}
@@ -188,8 +195,13 @@ async fn follow(mut turn: Turn, mut asker: Option<Asker>, renderer: &mut Rendere
     }
 }
 
-fn exit_of(report: &TurnReport) -> Exit {
-    match report.error.as_ref().map(|failure| failure.kind) {
+fn failure_of(report: &TurnReport) -> Option<FailureKind> {
+    report.error.as_ref().map(|failure| failure.kind)
+}
+
+/// Returns the exit code of a turn that failed like this, or did not.
+pub(crate) fn exit_of(failure: Option<FailureKind>) -> Exit {
+    match failure {
         None => Exit::Answered,
         Some(FailureKind::SpawnFailed) => Exit::NotRunnable,
         Some(FailureKind::Timeout) => Exit::TimedOut,

@@ -94,7 +94,7 @@ impl TurnArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum PermissionsArg {
+pub(crate) enum PermissionsArg {
     Bypass,
     Ask,
     ReadOnly,

@@ -52,11 +52,6 @@ impl Notifier {
         self.tell(&format!("STOPPING=1\nSTATUS={}", one_line(status)));
     }
 
-    /// Says what the gateway does, for people.
-    pub(crate) fn status(&self, text: &str) {
-        self.tell(&format!("STATUS={}", one_line(text)));
-    }
-
     /// Says that the gateway lives, for as long as it does well, until this is
     /// dropped. Let it run to the very end: the service manager wants to hear it
     /// also from one that is stopping.
@@ -163,16 +158,11 @@ mod tests {
     fn the_service_manager_hears_of_start_and_stop() {
         let (_folder, socket, notifier) = manager(&[]);
         notifier.ready("listening on 127.0.0.1:8474");
-        notifier.status("a\nWATCHDOG=1");
-        notifier.stopping("");
+        notifier.stopping("a\nWATCHDOG=1");
         let heard: Vec<_> = std::iter::from_fn(|| hear(&socket)).collect();
         assert_eq!(
             heard,
-            [
-                "READY=1\nSTATUS=listening on 127.0.0.1:8474",
-                "STATUS=a WATCHDOG=1",
-                "STOPPING=1\nSTATUS="
-            ]
+            ["READY=1\nSTATUS=listening on 127.0.0.1:8474", "STOPPING=1\nSTATUS=a WATCHDOG=1",]
         );
     }
 

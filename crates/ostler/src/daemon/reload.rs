@@ -3,10 +3,11 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use ostler_core::{failure::chain, host::Host};
-use tokio::sync::watch;
+use tokio::{sync::watch, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -17,6 +18,12 @@ use crate::{
     gateway::policy::Policy,
 };
 
+/// How soon a configuration is tried again that is right but cannot be taken yet.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// A configuration, and what is new in it.
+type New = (Box<Loaded>, Vec<Change>);
+
 /// Follows the file. Turns that begin go by the newest configuration; what is
 /// wrong changes nothing and is told.
 pub(crate) async fn follow(
@@ -26,27 +33,47 @@ pub(crate) async fn follow(
     here: PathBuf,
     stop: CancellationToken,
 ) {
-    while let Some(reload) = stop.run_until_cancelled(file.next()).await {
+    // An agent that is not there yet may come; a secret may be had later.
+    let mut waiting: Option<New> = None;
+    loop {
+        let reload = tokio::select! {
+            () = stop.cancelled() => return,
+            reload = file.next() => Some(reload),
+            () = time::sleep(AGAIN), if waiting.is_some() => None,
+        };
+        let is_new = reload.is_some();
         match reload {
-            Reload::Broken(problems) => {
+            Some(Reload::Broken(problems)) => {
                 for problem in problems.lines() {
                     tracing::error!("the configuration stays as it was: {problem}");
                 }
+                continue;
             }
-            Reload::Changed { loaded, changes } => {
-                if let Err(why) = take(*loaded, &policy, &host, &here).await {
-                    tracing::error!("the configuration stays as it was: {why}");
-                    continue;
-                }
-                for Change { key, effect } in changes {
-                    match effect {
-                        Effect::Live => tracing::info!(key, "changed, from the next turn on"),
-                        Effect::Restart => {
-                            tracing::warn!(key, "changed; it needs a restart to take effect");
-                        }
-                    }
-                }
+            Some(Reload::Changed { loaded, mut changes }) => {
+                changes.extend(waiting.take().map(|(_, earlier)| earlier).unwrap_or_default());
+                waiting = Some((loaded, changes));
             }
+            None => {}
+        }
+        let Some((loaded, changes)) = waiting.take() else { continue };
+        match take(*loaded.clone(), &policy, &host, &here).await {
+            Ok(()) => tell(changes),
+            Err(why) => {
+                if is_new {
+                    tracing::error!("the configuration stays as it was for now: {why}");
+                }
+                waiting = Some((loaded, changes));
+            }
+        }
+    }
+}
+
+/// Tells what has changed.
+fn tell(changes: Vec<Change>) {
+    for Change { key, effect } in changes {
+        match effect {
+            Effect::Live => tracing::info!(key, "changed, from the next turn on"),
+            Effect::Restart => tracing::warn!(key, "changed; it needs a restart to take effect"),
         }
     }
 }

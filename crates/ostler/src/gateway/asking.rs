@@ -16,8 +16,6 @@ use crate::{
     },
 };
 
-/// How many messages are looked at together.
-pub(crate) const AT_ONCE: u32 = 20;
 /// How long a request without a time of its own is open.
 const OPEN: std::time::Duration = std::time::Duration::from_secs(300);
 
@@ -27,6 +25,7 @@ pub(crate) enum Actor {
     /// Whoever runs the gateway may answer everything.
     Operator(String),
     /// Somebody in a channel, by the name that the channel vouches for.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for channels in which people answer"))]
     Sender(String),
 }
 
@@ -78,6 +77,8 @@ pub(crate) struct Asked<'a> {
     /// Who asked the agent, and may answer.
     pub(crate) of: String,
     pub(crate) permission: &'a Permission,
+    /// Which request of its turn it is: agents use names again.
+    pub(crate) number: u32,
 }
 
 /// Stores a request. Nothing, if that is not possible: then nobody can answer
@@ -89,7 +90,7 @@ pub(crate) async fn store(store: &Store, asked: Asked<'_>) -> Option<PermissionI
     let request = NewRequest {
         conversation: asked.conversation,
         turn: asked.turn,
-        request: asked.permission.request.clone(),
+        request: format!("{} {}", asked.number, asked.permission.request),
         body: serde_json::to_string(asked.permission).unwrap_or_default(),
         asked_of: Some(asked.of),
         asked_at: now,
@@ -157,12 +158,13 @@ pub(crate) async fn answers(
 ) -> Vec<(String, Answer)> {
     let decided = store.read(turn, |conn, turn| Box::pin(permissions::resolved_of(conn, *turn)));
     let Ok(decided) = decided.await else { return Vec::new() };
-    let given = decided.into_iter().filter_map(|StoredRequest { id, request, resolution }| {
-        let resolution = resolution.filter(|_| open.get(&request.request) == Some(&id))?;
+    let given = decided.into_iter().filter_map(|StoredRequest { id, resolution, .. }| {
+        let (name, _) = open.iter().find(|(_, open)| **open == id)?;
+        let resolution = resolution?;
         // What was decided by nobody, the turn knows by itself.
         resolution.by.as_ref()?;
         let permissions::Decision { decision, text } = resolution.decision;
-        Some((request.request, Answer { decision: Decision::parse(&decision)?, text }))
+        Some((name.clone(), Answer { decision: Decision::parse(&decision)?, text }))
     });
     given.collect()
 }

@@ -1,33 +1,37 @@
 //! One attempt at a job: the turn, from its start to the write that ends it.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
+use jiff::Timestamp;
 use ostler_core::{
-    event::{Event, EventBody, Status, TurnReport},
-    failure::{Failure, FailureKind, chain},
+    CliAgent,
+    cli_agent::StartError,
+    event::{Event, EventBody, Mode, Status, StopReason, TurnReport, Usage},
+    failure::{Failure, FailureKind},
     registry::Agent as _,
     request::{MemoKeeping, TurnRequest},
     turn::Turn,
 };
-use serde_json::{Value, json};
+use serde_json::Map;
 use tokio::sync::watch;
 
 use super::{
-    asking,
-    begin::{Beginning, Begun, Place, joining},
-    ending::{self, Ending, SessionEnd, Turned, status},
+    begin::{Beginning, Begun, Place, TOGETHER, joining},
+    conclusion::{Conclusion, without_turn},
+    ending::{self, Ending, SessionEnd, status},
     joined,
-    log::Log,
     policy::Policy,
-    result::{self, Outcome},
-    retry::{self, Next, Session},
+    record::record,
+    requests::Requests,
+    result::Outcome,
+    tools::Tools,
 };
 use crate::{
     clock::Millis,
     config::Busy,
-    id::{JobId, PermissionId, TurnId},
-    queue::{JobEnd, JobState, Joined, Queue, Ticket},
-    store::{Store, Topic, Wakeups, events::NewEvent, jobs, sessions},
+    id::{JobId, TurnId},
+    queue::{JobEnd, Ticket},
+    store::{StoreError, Topic, events::NewEvent, jobs, sessions, turns},
 };
 
 /// What is wanted of a running job. Later ones are never less urgent.
@@ -43,14 +47,6 @@ pub(crate) enum Wish {
     Lost,
 }
 
-/// What every attempt works with.
-#[derive(Clone, Debug)]
-pub(crate) struct Tools {
-    pub(crate) store: Store,
-    pub(crate) queue: Queue,
-    pub(crate) log: Log,
-}
-
 /// A job that was claimed.
 #[derive(Debug)]
 pub(crate) struct Claimed {
@@ -64,7 +60,6 @@ pub(crate) struct Claimed {
 /// this returns, unless it was lost or the store closed.
 pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<Wish>) {
     let Claimed { ticket, turn, policy, begun } = claimed;
-    let now = Millis::now();
     let ending = match begun {
         Begun::Turn(beginning) => {
             let attempt = Attempt::new(&tools, ticket.clone(), turn, policy, *beginning, wish);
@@ -73,8 +68,9 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
         }
         Begun::Reset(place) => {
             let text = "the next message begins a new session";
-            let event = status(&place, None, "fresh_session", text, &[], now);
-            let outcome = Outcome::said(capitalised(text), place.target.clone());
+            let event = status(&place, None, "fresh_session", text, &[], Millis::now());
+            let reply = "The next message begins a new session.".to_owned();
+            let outcome = Outcome::said(reply, place.target.clone());
             Ending {
                 session: SessionEnd::Forget,
                 events: vec![event],
@@ -96,18 +92,6 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
     ending::write(&tools.queue, &ticket, ending).await;
 }
 
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters
-        .next()
-        .map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
-}
-
-fn without_turn(end: JobEnd, place: Option<Place>, outcome: Option<Outcome>) -> Ending {
-    let (turn, session, events) = (None, SessionEnd::AsItWas, Vec::new());
-    Ending { end, joined: Joined::none(), place, turn, session, outcome, events }
-}
-
 /// A turn that runs.
 struct Attempt<'a> {
     tools: &'a Tools,
@@ -118,9 +102,11 @@ struct Attempt<'a> {
     wish: watch::Receiver<Wish>,
     /// The session that is stored.
     session: Option<String>,
-    /// Requests that wait for an answer, by the names that the agent gave them.
-    open: HashMap<String, PermissionId>,
-    /// Messages that were handed to the running turn.
+    requests: Requests,
+    /// Messages that were handed to the turn, which has not said yet whether it
+    /// takes them.
+    handed: Vec<(JobId, String)>,
+    /// Messages that it took.
     steered: Vec<JobId>,
     /// What is written with the end.
     last: Vec<NewEvent>,
@@ -138,20 +124,35 @@ impl<'a> Attempt<'a> {
         wish: watch::Receiver<Wish>,
     ) -> Self {
         let session = beginning.memo.as_ref().map(|memo| memo.id.clone());
-        let (open, steered, last, folders) = Default::default();
-        Self { tools, ticket, id, policy, beginning, wish, session, open, steered, last, folders }
+        let requests = Requests::new(&tools.store, &beginning.place, id);
+        Self {
+            tools,
+            ticket,
+            id,
+            policy,
+            beginning,
+            wish,
+            session,
+            requests,
+            handed: Vec::new(),
+            steered: Vec::new(),
+            last: Vec::new(),
+            folders: Default::default(),
+        }
     }
 
     /// Runs the turn; returns what came of it, unless that is nobody's business
     /// any more.
     async fn run(mut self) -> Option<Ending> {
         let (agent, request) = self.request();
+        let agent = agent.with_unasked(self.tools.unasked.listener(&self.beginning));
         self.folders = (request.options.cwd.clone(), request.options.home.clone());
         let turn = match agent.start(request).await {
             Ok(turn) => turn,
+            Err(StartError::ShuttingDown) => return Some(self.conclusion().put_back()),
             Err(error) => {
-                let (_, failure) = crate::cli::refusal(&error);
-                return Some(self.not_started(&failure, chain(&error)));
+                let report = self.not_started(error.failure());
+                return Some(self.conclusion().of_report(&report));
             }
         };
         let report = self.follow(turn).await;
@@ -161,20 +162,62 @@ impl<'a> Attempt<'a> {
         // What happened before the end is stored before it.
         self.tools.log.flush().await.ok()?;
         Some(match report {
-            Some(report) => self.ended(&report),
+            Some(report) => self.conclusion().of_report(&report),
             // The host was shut down under it.
-            None => self.put_back(),
+            None => self.conclusion().put_back(),
         })
     }
 
-    fn request(&self) -> (ostler_core::CliAgent, TurnRequest) {
+    /// Makes the report and the events of a turn that never began.
+    fn not_started(&mut self, failure: Failure) -> TurnReport {
+        let report = TurnReport {
+            agent: self.beginning.agent.name.clone(),
+            session_id: None,
+            response_text: Some(failure.response_text().to_owned()),
+            error: Some(failure.clone()),
+            exit_code: None,
+            duration_ms: 0,
+            model: None,
+            stop_reason: Some(StopReason::Error),
+            mode: Mode::OneShot,
+            usage: Usage::default(),
+            truncated: false,
+            memo: None,
+            meta: Map::new(),
+        };
+        let told = [EventBody::Error(failure), EventBody::Complete(Box::new(report.clone()))];
+        for (body, seq) in told.into_iter().zip(1..) {
+            let turn = self.id.into();
+            let event = Event { seq, at: Timestamp::now(), turn, parent: None, body };
+            self.last.push(record(self.beginning.place.conversation, self.id, &event, None));
+        }
+        report
+    }
+
+    fn conclusion(self) -> Conclusion {
+        let rules = self.policy.retry_rules(&self.beginning.payload.wishes);
+        let wish = *self.wish.borrow();
+        Conclusion {
+            job: self.ticket.job,
+            turn: self.id,
+            beginning: self.beginning,
+            rules,
+            wish,
+            steered: self.steered,
+            last: self.last,
+            now: Millis::now(),
+        }
+    }
+
+    fn request(&self) -> (CliAgent, TurnRequest) {
         let Beginning { payload, agent, memo, joined, .. } = &self.beginning;
         let (cli, mut request) = self.policy.agents.prepare(agent, payload);
-        let joined = joined.iter().map(|(_, payload)| payload.text.as_str());
-        request.prompt = joined::together([payload.text.as_str()].into_iter().chain(joined));
-        if self.beginning.joined.is_empty() {
-            request.prompt.clone_from(&payload.text);
-        }
+        request.prompt = if joined.is_empty() {
+            payload.text.clone()
+        } else {
+            let texts = joined.iter().map(|(_, payload)| payload.text.as_str());
+            joined::together([payload.text.as_str()].into_iter().chain(texts))
+        };
         request.turn = Some(self.id.into());
         request.attempt = u32::try_from(self.ticket.attempt).unwrap_or(u32::MAX);
         request.memos = MemoKeeping::Caller;
@@ -186,7 +229,6 @@ impl<'a> Attempt<'a> {
 
     /// Follows the turn to its end, and does what is wanted of it meanwhile.
     async fn follow(&mut self, mut turn: Turn) -> Option<TurnReport> {
-        let mut answers = self.tools.store.wakeups(Topic::Wishes);
         let mut messages = self.tools.store.wakeups(Topic::Jobs);
         let steers = self.policy.rules.busy == Busy::Steer;
         let mut wish = self.wish.clone();
@@ -208,8 +250,8 @@ impl<'a> Attempt<'a> {
                         Wish::Lost => turn.kill(),
                     }
                 }
-                _ = waiting(&mut answers), if !self.open.is_empty() => self.answer(&turn).await,
-                _ = waiting(&mut messages), if steers => self.steer(&turn).await,
+                () = self.requests.answered() => self.requests.answer(&turn).await,
+                _ = messages.next(), if steers => self.steer(&turn).await,
             }
         }
     }
@@ -219,31 +261,14 @@ impl<'a> Attempt<'a> {
         if *self.wish.borrow() == Wish::Lost {
             return None;
         }
-        let mut id = None;
+        let id = self.requests.event(&event).await;
         #[expect(clippy::wildcard_enum_match_arm, reason = "the others are only stored")]
         match &event.body {
-            EventBody::Permission(permission) => {
-                let asked = asking::Asked {
-                    conversation: self.beginning.place.conversation,
-                    turn: self.id,
-                    of: self.beginning.place.sender.clone(),
-                    permission,
-                };
-                let stored = asking::store(&self.tools.store, asked).await;
-                if let Some(stored) = stored {
-                    self.open.insert(permission.request.clone(), stored);
-                }
-                id = stored;
-            }
-            EventBody::Status(Status::PermissionResolved { request, decision, by }) => {
-                if let Some(id) = self.open.remove(request) {
-                    asking::settle(&self.tools.store, id, *decision, *by).await;
-                }
-            }
             EventBody::Status(Status::Session { session_id }) => self.keep(session_id).await,
+            EventBody::Status(Status::Steered { text }) => self.took(text),
             _ => {}
         }
-        let stored = self.stored(&event, id);
+        let stored = record(self.beginning.place.conversation, self.id, &event, id);
         if let EventBody::Complete(report) = event.body {
             self.last.push(stored);
             return Some(*report);
@@ -251,30 +276,10 @@ impl<'a> Attempt<'a> {
         if matches!(event.body, EventBody::Error(_)) {
             self.last.push(stored);
         } else {
-            // It is closed only after the last turn has ended.
+            // Closed only if the gateway did not wait for this turn any more.
             self.tools.log.append(stored).await.ok();
         }
         None
-    }
-
-    /// Makes what is stored of an event.
-    fn stored(&self, event: &Event, permission: Option<PermissionId>) -> NewEvent {
-        let body = match (permission, serde_json::to_value(event)) {
-            (Some(id), Ok(Value::Object(mut body))) => {
-                body.insert("id".to_owned(), json!(id.to_string()));
-                Value::Object(body).to_string()
-            }
-            (_, Ok(body)) => body.to_string(),
-            (_, Err(_)) => "{}".to_owned(),
-        };
-        NewEvent {
-            conversation: Some(self.beginning.place.conversation),
-            turn: Some(self.id),
-            seq: i64::try_from(event.seq).unwrap_or(i64::MAX),
-            at: Millis(event.at.as_millisecond()),
-            kind: event.body.kind().to_owned(),
-            body,
-        }
     }
 
     /// Keeps a session as soon as it has a name: if this gateway is killed, the
@@ -288,169 +293,50 @@ impl<'a> Attempt<'a> {
         let mut memo = ostler_core::Memo::of_id(agent.clone(), session);
         memo.cwd = Some(self.folders.0.clone());
         memo.home.clone_from(&self.folders.1);
-        let now = Millis::now();
-        let args = (self.beginning.place.conversation, agent, ending::stored(&memo, now));
-        let kept =
-            self.tools.store.write_repeatable(args, |conn, (conversation, agent, session)| {
-                Box::pin(sessions::keep(conn, *conversation, agent, session))
-            });
+        let session = ending::stored(&memo, Millis::now());
+        let args = (self.beginning.place.conversation, self.id, agent, session);
+        let kept = self.tools.store.write_repeatable(args, |conn, args| {
+            let (conversation, turn, agent, session) = args;
+            Box::pin(async move {
+                // If the job is another's by now, so is the session.
+                if turns::is_running(conn, *turn).await? {
+                    sessions::keep(conn, *conversation, agent, session).await?;
+                }
+                Ok::<_, StoreError>(())
+            })
+        });
         if let Err(error) = kept.await {
             // It is stored again with the end of the turn.
             tracing::warn!(%error, "the name of a session could not be stored yet");
         }
     }
 
-    /// Hands the turn the answers that were given to its requests.
-    async fn answer(&mut self, turn: &Turn) {
-        for (request, answer) in asking::answers(&self.tools.store, self.id, &self.open).await {
-            self.open.remove(&request);
-            // One that is no longer open was decided meanwhile, and its event says so.
-            turn.answer(&request, answer).await.ok();
-        }
-    }
-
     /// Hands the turn what has come since it began.
     async fn steer(&mut self, turn: &Turn) {
-        let args = self.ticket.lane.clone();
+        let lane = self.ticket.lane.clone();
         let behind = self
             .tools
             .store
-            .read(args, |conn, lane| Box::pin(jobs::waiting_behind(conn, lane, asking::AT_ONCE)));
+            .read(lane, |conn, lane| Box::pin(jobs::waiting_behind(conn, lane, TOGETHER)));
         let Ok(behind) = behind.await else { return };
         for (job, payload) in joining(&self.beginning.payload, behind) {
-            if self.steered.contains(&job) {
+            let is_handed = self.handed.iter().any(|(handed, _)| *handed == job);
+            if is_handed || self.steered.contains(&job) {
                 continue;
             }
             // What it does not take is its own turn, later.
             if turn.steer(&payload.text).await.is_err() {
                 return;
             }
+            self.handed.push((job, payload.text));
+        }
+    }
+
+    /// Notes that the turn took a text.
+    fn took(&mut self, text: &str) {
+        if let Some(at) = self.handed.iter().position(|(_, handed)| handed == text) {
+            let (job, _) = self.handed.remove(at);
             self.steered.push(job);
         }
     }
-
-    /// Makes the end of a turn that never began.
-    fn not_started(self, failure: &Failure, why: String) -> Ending {
-        let target = self.beginning.place.target.clone();
-        let report = json!({
-            "agent": self.beginning.agent.name, "is_error": true, "response_text": why,
-            "error": { "kind": failure.kind.code(), "message": why,
-                       "retryable": failure.kind.retryable() },
-        });
-        let outcome = Outcome::failed(failure.kind, why, target);
-        self.failed(failure, outcome, report.to_string(), SessionEnd::AsItWas)
-    }
-
-    /// Makes the end of a turn that ran.
-    fn ended(self, report: &TurnReport) -> Ending {
-        let stored = result::session(report);
-        let session = stored.map_or(SessionEnd::AsItWas, |memo| SessionEnd::Keep(Box::new(memo)));
-        let outcome = Outcome::of(report, self.beginning.place.target.clone());
-        let text = serde_json::to_string(report).unwrap_or_else(|_| "{}".to_owned());
-        match &report.error {
-            None => self.ending(JobEnd::Done, session, Some(outcome), text),
-            Some(failure) if failure.kind == FailureKind::Cancelled => {
-                self.stopped(failure, session, outcome, text)
-            }
-            Some(failure) => self.failed(failure, outcome, text, session),
-        }
-    }
-
-    /// Makes the end of a turn that somebody stopped.
-    fn stopped(
-        self,
-        failure: &Failure,
-        session: SessionEnd,
-        outcome: Outcome,
-        report: String,
-    ) -> Ending {
-        let wish = *self.wish.borrow();
-        let end = match wish {
-            Wish::Release => JobEnd::Release,
-            Wish::Nothing | Wish::Cancel | Wish::Lost => {
-                JobEnd::Cancelled { reason: failure.message.clone() }
-            }
-        };
-        self.ending(end, session, Some(outcome), report)
-    }
-
-    /// Makes the end of a turn that failed: it is tried again, or not.
-    fn failed(
-        mut self,
-        failure: &Failure,
-        outcome: Outcome,
-        report: String,
-        session: SessionEnd,
-    ) -> Ending {
-        let rules = self.policy.retry_rules(&self.beginning.payload.wishes);
-        let now = Millis::now();
-        let reason = format!("{}: {}", failure.kind.code(), failure.message);
-        match retry::decide(failure, &self.beginning.earlier, rules) {
-            Next::GiveUp => self.ending(JobEnd::Dead { reason }, session, Some(outcome), report),
-            Next::Again { number, delay, session: keep } => {
-                let (place, turn) = (&self.beginning.place, Some(self.id));
-                if let Some(number) = number {
-                    let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-                    let fields = [
-                        ("attempt", json!(number)),
-                        ("max", json!(rules.max)),
-                        ("delay_ms", json!(delay_ms)),
-                    ];
-                    self.last.push(status(place, turn, "retry", &reason, &fields, now));
-                }
-                let session = match keep {
-                    Session::Keep => session,
-                    Session::Drop => {
-                        let text = "the next try begins a new session";
-                        self.last.push(status(place, turn, "fresh_session", text, &[], now));
-                        SessionEnd::Forget
-                    }
-                };
-                let end = JobEnd::Retry { not_before: now.after(delay), reason };
-                self.ending(end, session, Some(outcome), report)
-            }
-        }
-    }
-
-    /// Leaves the job for later, without a word about the turn.
-    fn put_back(self) -> Ending {
-        without_turn(JobEnd::Release, Some(self.beginning.place), None)
-    }
-
-    fn ending(
-        self,
-        end: JobEnd,
-        session: SessionEnd,
-        outcome: Option<Outcome>,
-        report: String,
-    ) -> Ending {
-        let with = self.beginning.joined.iter().map(|(job, _)| *job).chain(self.steered);
-        let state = match end {
-            JobEnd::Done => Some(JobState::Done),
-            JobEnd::Cancelled { .. } => Some(JobState::Cancelled),
-            // They get a turn of their own.
-            JobEnd::Dead { .. } | JobEnd::Retry { .. } | JobEnd::Release => None,
-        };
-        let joined = match state {
-            Some(state) => {
-                let reason = joined::reason(self.ticket.job);
-                Joined { jobs: with.collect(), state, reason }
-            }
-            None => Joined::none(),
-        };
-        let agent = self.beginning.agent.name.to_string();
-        Ending {
-            end,
-            joined,
-            place: Some(self.beginning.place),
-            turn: Some(Turned { id: self.id, agent, report }),
-            session,
-            outcome,
-            events: self.last,
-        }
-    }
-}
-
-async fn waiting(wakeups: &mut Wakeups) {
-    wakeups.next().await;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
 
 use super::{
-    inbound::{PROMPT, Payload, RESET},
+    inbound::{LOCAL, PROMPT, Payload, RESET},
     policy::Policy,
 };
 use crate::{
@@ -17,13 +17,14 @@ use crate::{
     store::{
         Conn, StoreError,
         conversations::{self, Address, Conversation},
-        jobs, sessions,
-        turns::{self, NewTurn, StoredTurn},
+        jobs, permissions, sessions,
+        turns::{self, NewTurn, StoredTurn, TurnState},
     },
 };
 
-/// How many messages may be answered at once.
-const TOGETHER: u32 = 20;
+/// How many messages may be answered at once, and how long they may be together.
+pub(crate) const TOGETHER: u32 = 20;
+const LONGEST: usize = 64 * 1024;
 
 /// What a claim is made with.
 #[derive(Clone, Debug)]
@@ -92,7 +93,7 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         PROMPT => {}
         other => return unusable(Some(place), &format!("there are no jobs of kind {other:?}")),
     }
-    if let Some(text) = &claim.policy.fixed_reply {
+    if let Some(text) = claim.policy.fixed_reply.as_ref().filter(|_| payload.channel != LOCAL) {
         return Ok(Begun::Fixed(place, text.clone()));
     }
     let agent = match choose(conn, &conversation, &payload, &claim.policy).await? {
@@ -100,12 +101,19 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         Err(why) => return unusable(Some(place), &why),
     };
     let history = turns::of_job(conn, job.id).await?;
+    for turn in history.iter().filter(|turn| turn.state == TurnState::Running) {
+        permissions::expire_turn(conn, turn.turn.id, claim.now).await?;
+    }
     turns::abandon(conn, job.id, job.attempt, claim.now).await?;
+    let has_failed = history.iter().any(|turn| turn.state == TurnState::Ended);
     // An earlier attempt may have begun the fresh session already.
     if payload.fresh.is_some() && history.is_empty() {
         sessions::clear(conn, id).await?;
     }
-    let memo = memo(conn, id, &agent, &payload).await?;
+    // A session that somebody named is gone on with at first; after a failure it
+    // may have been dropped.
+    let named = payload.wishes.session.as_deref().filter(|_| !has_failed);
+    let memo = memo(conn, id, &agent, named).await?;
     let turn = NewTurn {
         id: claim.turn,
         conversation: id,
@@ -116,13 +124,16 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
     };
     turns::begin(conn, &turn).await?;
     let joined = match claim.policy.rules.busy {
-        Busy::Combine => {
+        // What failed together is tried alone.
+        Busy::Combine if !has_failed => {
             let behind = jobs::waiting_behind(conn, &job.lane, TOGETHER).await?;
             joining(&payload, behind)
         }
-        Busy::Queue | Busy::Steer | Busy::Interrupt => Vec::new(),
+        Busy::Combine | Busy::Queue | Busy::Steer | Busy::Interrupt => Vec::new(),
     };
-    let earlier = history.iter().filter_map(failure_of).collect();
+    // A dead job that somebody revived begins to count anew.
+    let n_failures = usize::try_from(job.failures).unwrap_or(0);
+    let earlier = history.iter().rev().take(n_failures).filter_map(failure_of).collect();
     Ok(Begun::Turn(Box::new(Beginning { place, payload, agent, memo, earlier, joined })))
 }
 
@@ -140,7 +151,11 @@ async fn choose(
         Err(why) => return Ok(Err(why)),
     };
     let now = policy.agents.resolve(conversation.agent.as_deref());
-    if named.is_some() && now.is_ok_and(|now| now.name != agent.name) {
+    if !now.is_ok_and(|now| now.name == agent.name) {
+        if !policy.can_run(&agent) {
+            // Its turn says so; the conversation stays with whom it is.
+            return Ok(Ok(agent));
+        }
         conversations::set_agent(conn, conversation.id, &agent.name).await?;
     }
     sessions::forget_others(conn, conversation.id, &agent.name).await?;
@@ -152,7 +167,7 @@ async fn memo(
     conn: &mut Conn,
     conversation: ConversationId,
     agent: &AgentRef,
-    payload: &Payload,
+    named: Option<&str>,
 ) -> Result<Option<Memo>, StoreError> {
     let kept = sessions::find(conn, conversation, &agent.name).await?;
     let kept = kept.map(|session| {
@@ -160,8 +175,8 @@ async fn memo(
         let memo = serde_json::from_str(&session.memo);
         memo.unwrap_or_else(|_| Memo::of_id(agent.name.to_string(), session.session))
     });
-    Ok(match &payload.wishes.session {
-        Some(id) if kept.as_ref().is_none_or(|memo: &Memo| memo.id != *id) => {
+    Ok(match named {
+        Some(id) if kept.as_ref().is_none_or(|memo: &Memo| memo.id != id) => {
             Some(Memo::of_id(agent.name.to_string(), id))
         }
         Some(_) | None => kept,
@@ -169,10 +184,14 @@ async fn memo(
 }
 
 /// Returns those of the waiting messages that can be part of a prompt: the next
-/// ones, up to the first that wants something else or goes elsewhere.
+/// ones, up to the first that wants something else, goes elsewhere, or would make
+/// it too long.
 pub(crate) fn joining(first: &Payload, behind: Vec<Job>) -> Vec<(JobId, Payload)> {
-    let joins = |payload: &Payload| {
+    let mut length = first.text.len();
+    let mut joins = |payload: &Payload| {
+        length += payload.text.len();
         payload.fresh.is_none()
+            && length <= LONGEST
             && payload.wishes == first.wishes
             && (&payload.channel, &payload.address) == (&first.channel, &first.address)
     };

@@ -1,16 +1,21 @@
 //! The end of an attempt at a job: everything that came of it, in one write.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use ostler_core::memo::Memo;
 use serde_json::json;
-use tokio::time;
 
-use super::{begin::Place, inbound::LOCAL, result::Outcome};
+use super::{
+    begin::Place,
+    conclusion::without_turn,
+    inbound::LOCAL,
+    persistence::{Persistence, Then},
+    result::Outcome,
+};
 use crate::{
     channel::{Reply, ReplyError},
     clock::Millis,
-    id::TurnId,
+    id::{JobId, TurnId},
     queue::{Finished, JobEnd, JobState, Joined, Queue, Ticket},
     store::{
         Conn, StoreError,
@@ -21,10 +26,6 @@ use crate::{
         turns,
     },
 };
-
-/// The wait after a write that failed; it doubles up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What came of an attempt.
 #[derive(Clone, Debug)]
@@ -56,13 +57,22 @@ pub(crate) enum SessionEnd {
     Forget,
 }
 
-/// Writes the end of an attempt, for as long as it takes. Returns the state of
-/// the job, or nothing if it is not this gateway's any more, or the store was closed.
-pub(crate) async fn write(queue: &Queue, ticket: &Ticket, ending: Ending) -> Option<JobState> {
+/// Writes the end of an attempt, for as long as it takes. An end that the store
+/// does not take is written as a failure without anything else, so that the
+/// conversation goes on.
+pub(crate) async fn write(queue: &Queue, ticket: &Ticket, ending: Ending) {
+    if write_all(queue, ticket, ending).await == Then::GiveUp {
+        let reason = "what came of it cannot be stored".to_owned();
+        let place = None;
+        let bare = without_turn(JobEnd::Dead { reason }, place, None);
+        write_all(queue, ticket, bare).await;
+    }
+}
+
+async fn write_all(queue: &Queue, ticket: &Ticket, ending: Ending) -> Then {
     let Ending { end, joined, .. } = ending.clone();
     let args = Arc::new((ticket.clone(), ending));
-    let mut pause = FIRST_PAUSE;
-    let mut is_told = false;
+    let mut persistence = Persistence::new("the end of a job");
     loop {
         let (now, args) = (Millis::now(), Arc::clone(&args));
         let written = queue.finish_with(
@@ -74,18 +84,14 @@ pub(crate) async fn write(queue: &Queue, ticket: &Ticket, ending: Ending) -> Opt
             |conn, state, (args, now)| Box::pin(put(conn, state, &args.0, &args.1, *now)),
         );
         match written.await {
-            Ok(Finished::Now(state, ())) => return Some(state),
-            Ok(Finished::Before) => return queue.find(ticket.job).await.ok()?.map(|job| job.state),
-            Ok(Finished::Lost) | Err(StoreError::Closed) => return None,
+            Ok(Finished::Now(..) | Finished::Before | Finished::Lost) => return Then::Again,
+            Err(StoreError::Closed) => return Then::Again,
             Err(error) => {
-                if !std::mem::replace(&mut is_told, true) {
-                    let job = &ticket.job;
-                    tracing::warn!(%error, %job, "the end of a job cannot be stored for now; it waits");
+                if persistence.after(&error).await == Then::GiveUp {
+                    return Then::GiveUp;
                 }
             }
         }
-        time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
@@ -125,7 +131,7 @@ pub(crate) fn stored(memo: &Memo, now: Millis) -> Session {
     Session { session: memo.id.clone(), memo: text, updated_at: now }
 }
 
-/// Puts the reply on its way. People on this machine read the event log.
+/// Puts the reply to a job on its way.
 pub(crate) async fn reply(
     conn: &mut Conn,
     ticket: &Ticket,
@@ -134,14 +140,48 @@ pub(crate) async fn reply(
     outcome: &Outcome,
     now: Millis,
 ) -> Result<(), StoreError> {
+    let turn = turn.map(|turn| turn.id);
+    let said = Said { key: reply_key(ticket), job: Some(ticket.job), turn, outcome };
+    put_out(conn, place, said, now).await
+}
+
+/// Puts what a turn said that no job asked for on its way.
+pub(crate) async fn say(
+    conn: &mut Conn,
+    place: &Place,
+    turn: &Turned,
+    outcome: &Outcome,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let said = Said { key: turn.id.to_string(), job: None, turn: Some(turn.id), outcome };
+    put_out(conn, place, said, now).await
+}
+
+/// Something that is said to a place.
+struct Said<'a> {
+    /// What makes it the same, however often it is put.
+    key: String,
+    job: Option<JobId>,
+    turn: Option<TurnId>,
+    outcome: &'a Outcome,
+}
+
+/// Puts something on its way. People on this machine read the event log.
+async fn put_out(
+    conn: &mut Conn,
+    place: &Place,
+    said: Said<'_>,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let Said { key, job, turn, outcome } = said;
     if outcome.target.channel() == LOCAL {
         return Ok(());
     }
     let error = outcome.error.as_ref();
     let body = Reply {
         conversation: place.conversation,
-        job: ticket.job,
-        turn: turn.map(|turn| turn.id),
+        job,
+        turn,
         text: outcome.text.clone(),
         error: error.map(|error| ReplyError {
             kind: error.kind.to_owned(),
@@ -149,9 +189,9 @@ pub(crate) async fn reply(
         }),
     };
     let message = NewMessage {
-        dedupe: reply_key(ticket),
+        dedupe: key,
         conversation: Some(place.conversation),
-        turn: turn.map(|turn| turn.id),
+        turn,
         channel: outcome.target.channel().to_owned(),
         address: outcome.target.key().to_owned(),
         body: body.to_json(),

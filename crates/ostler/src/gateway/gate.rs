@@ -6,11 +6,12 @@ use crate::{
     clock::Millis,
     config::{Busy, Scope, Sessions},
     id::JobId,
-    queue::{Enqueued, LaneId, Limits, MessageKey, NewJob, cancel::cancel, enqueue::enqueue},
+    queue::{Capacity, Enqueued, LaneId, MessageKey, NewJob, cancel::cancel, enqueue::enqueue},
     store::{
-        Conn,
-        conversations::{self, Address, AddressError},
+        Conn, StoreError,
+        conversations::{self, Address, AddressError, Conversation},
         jobs,
+        turns::{self, TurnState},
     },
 };
 
@@ -79,7 +80,7 @@ pub(crate) fn scoped(
 pub(crate) struct Rules {
     pub(crate) sessions: Sessions,
     pub(crate) busy: Busy,
-    pub(crate) limits: Limits,
+    pub(crate) capacity: Capacity,
 }
 
 /// Stores a message as a job, with the conversation that it belongs to. Done
@@ -97,9 +98,10 @@ pub(crate) async fn store(
     let conversation = conversations::find_or_begin(conn, &place, now).await?;
     let (kind, text, fresh) = match asked {
         Asked::Reset => (RESET, "", None),
-        Asked::Prompt { text, fresh } => {
-            let idle = is_idle(conversation.last_user_at, now, &rules.sessions);
-            (PROMPT, text, fresh.or(idle.then_some(Fresh::Idle)))
+        Asked::Prompt { text, fresh: Some(fresh) } => (PROMPT, text, Some(fresh)),
+        Asked::Prompt { text, fresh: None } => {
+            let idle = has_gone_idle(conn, &conversation, now, &rules.sessions).await?;
+            (PROMPT, text, idle.then_some(Fresh::Idle))
         }
     };
     let payload = Payload {
@@ -115,23 +117,58 @@ pub(crate) async fn store(
         .map_err(|error| Refusal::Agent(format!("the message cannot be stored: {error}")))?;
     let key = message.as_ref().map(|message| MessageKey {
         channel: address.channel().to_owned(),
-        message: format!("{} {message}", address.key()),
+        // Neither has such a character in it.
+        message: format!("{}\u{1f}{message}", address.key()),
     });
     let lane = LaneId::new(conversation.id.to_string());
     let job = NewJob { message: key, ..NewJob::new(kind, &payload) };
-    let (job, is_again) = match enqueue(conn, id, &lane, &job, rules.limits, now).await? {
+    let (job, is_again) = match enqueue(conn, id, &lane, &job, &rules.capacity, now).await? {
         Enqueued::New(job) => (job, false),
         Enqueued::Again(job) => (job, true),
     };
     if !is_again {
         conversations::heard_from_user(conn, conversation.id, now).await?;
-        if rules.busy == Busy::Interrupt
-            && let Some(running) = jobs::running_in(conn, &lane).await?
-        {
-            cancel(conn, running, INTERRUPTED, now).await?;
+        if rules.busy == Busy::Interrupt {
+            interrupt(conn, &lane, job, now).await?;
         }
     }
     Ok(Accepted { conversation: conversation.id, job, is_again })
+}
+
+/// Whether a conversation was silent for too long: since a person said something,
+/// and since somebody was last at work on an answer.
+async fn has_gone_idle(
+    conn: &mut Conn,
+    conversation: &Conversation,
+    now: Millis,
+    sessions: &Sessions,
+) -> Result<bool, StoreError> {
+    if !is_idle(conversation.last_user_at, now, sessions) {
+        return Ok(false);
+    }
+    Ok(match turns::last_of(conn, conversation.id).await? {
+        Some(turn) if turn.state == TurnState::Running => false,
+        Some(turn) => is_idle(turn.ended_at, now, sessions),
+        None => true,
+    })
+}
+
+/// Asks for the end of what runs in a lane, unless it is this job or a later one:
+/// the write may be made a second time.
+async fn interrupt(
+    conn: &mut Conn,
+    lane: &LaneId,
+    by: JobId,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let Some(running) = jobs::running_in(conn, lane).await? else { return Ok(()) };
+    let (running, by) = (jobs::find(conn, running).await?, jobs::find(conn, by).await?);
+    if let (Some(running), Some(by)) = (running, by)
+        && running.seq < by.seq
+    {
+        cancel(conn, running.id, INTERRUPTED, now).await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

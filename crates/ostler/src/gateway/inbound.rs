@@ -51,6 +51,8 @@ pub(crate) enum Refusal {
     Empty,
     #[error(transparent)]
     Address(#[from] AddressError),
+    #[error("the id of a message cannot be used: {0}")]
+    Message(AddressError),
     #[error("the address of a webhook must be an http or https URL: {0}")]
     Url(String),
     #[error("there is no channel {0:?}; messages can come from `local` and `webhook`")]
@@ -75,6 +77,7 @@ impl WriteError for Refusal {
             Self::Enqueue(error) => error.store_error(),
             Self::Empty
             | Self::Address(_)
+            | Self::Message(_)
             | Self::Url(_)
             | Self::Channel(_)
             | Self::Agent(_)
@@ -87,9 +90,12 @@ impl Refusal {
     /// Returns the word to branch on.
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::Empty | Self::Address(_) | Self::Url(_) | Self::Channel(_) | Self::Agent(_) => {
-                "invalid_request"
-            }
+            Self::Empty
+            | Self::Address(_)
+            | Self::Message(_)
+            | Self::Url(_)
+            | Self::Channel(_)
+            | Self::Agent(_) => "invalid_request",
             Self::Stopping => "stopping",
             Self::Enqueue(EnqueueError::QueueFull { .. }) => "queue_full",
             Self::Enqueue(EnqueueError::Store(_)) => "store",

@@ -3,14 +3,10 @@
 //! Nothing is dropped. While the store is out of reach the events wait here,
 //! and when there are too many the turns wait, too.
 
-use std::time::Duration;
-
-use tokio::{
-    sync::{mpsc, oneshot},
-    time,
-};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
+use super::persistence::{Persistence, Then};
 use crate::{
     id::TurnId,
     store::{
@@ -23,9 +19,6 @@ use crate::{
 const AHEAD: usize = 4096;
 /// How many are written at once.
 const BATCH: usize = 500;
-/// The wait after a write that failed; it doubles up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Takes events to be stored. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -102,10 +95,10 @@ async fn write(store: Store, mut taken: mpsc::Receiver<Entry>) {
 }
 
 /// Writes events, however long it takes; returns whether they are stored, which
-/// they are unless the store was closed.
+/// they are unless the store was closed. One that the store does not take is
+/// left out, and told, so that it does not hold up all others.
 async fn keep_trying(store: &Store, events: Vec<NewEvent>) -> bool {
-    let mut pause = FIRST_PAUSE;
-    let mut is_told = false;
+    let mut persistence = Persistence::new("a part of the event log");
     loop {
         let error = match append(store, events.clone()).await {
             Ok(()) => return true,
@@ -117,13 +110,17 @@ async fn keep_trying(store: &Store, events: Vec<NewEvent>) -> bool {
         if is_stored(store, &events).await {
             return true;
         }
-        if !std::mem::replace(&mut is_told, true) {
-            let n_events = events.len();
-            tracing::warn!(%error, n_events, "events cannot be stored for now; they wait");
+        if persistence.after(&error).await == Then::GiveUp {
+            break;
         }
-        time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
+    for event in events {
+        if let Err(error) = append(store, vec![event.clone()]).await {
+            let turn = event.turn.map(|turn| turn.to_string());
+            tracing::error!(%error, turn, seq = event.seq, "an event is lost");
+        }
+    }
+    true
 }
 
 async fn append(store: &Store, events: Vec<NewEvent>) -> Result<(), StoreError> {

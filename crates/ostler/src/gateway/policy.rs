@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     config::{Config, Reply, ReplyMode, Settings},
-    queue::Limits,
+    queue::{Capacity, Limits},
     wishes::Wishes,
 };
 
@@ -74,7 +74,7 @@ impl Policy {
             rules: Rules {
                 sessions: config.sessions.clone(),
                 busy: config.busy,
-                limits: Limits { waiting: depth, waiting_in_lane: depth },
+                capacity: Capacity::new(Limits { waiting: depth, waiting_in_lane: depth }),
             },
             retry: RetryRules { max: config.retry.max, first_delay: config.retry.first_delay },
             max_concurrent_turns: config.gateway.max_concurrent_turns,
@@ -88,9 +88,9 @@ impl Policy {
     /// Takes the defaults, for agents that nobody configured.
     pub(crate) fn of_troupe(agents: Box<dyn Agents>) -> Self {
         let Config { gateway, sessions, busy, .. } = Config::default();
-        let limits = Limits::default();
+        let capacity = Capacity::new(Limits::default());
         Self {
-            rules: Rules { sessions, busy, limits },
+            rules: Rules { sessions, busy, capacity },
             retry: RetryRules { max: 0, first_delay: Duration::ZERO },
             max_concurrent_turns: gateway.max_concurrent_turns,
             shutdown_grace: gateway.shutdown_grace,
@@ -104,6 +104,12 @@ impl Policy {
     pub(crate) fn active_agent(&self) -> Result<CliAgent, String> {
         let spec = self.agents.resolve(None)?;
         Ok(self.agents.agent(&spec))
+    }
+
+    /// Whether an agent could run, as far as that can be seen from outside.
+    pub(crate) fn can_run(&self, spec: &AgentRef) -> bool {
+        let agent = self.agents.agent(spec);
+        agent.server().is_some() || agent.find().is_ok()
     }
 
     /// Returns how often a turn with these wishes is tried again.

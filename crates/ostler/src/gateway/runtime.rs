@@ -1,37 +1,33 @@
-//! Runs what waits: claims jobs up to the limit, keeps their leases, and tells
-//! running ones what is wanted of them.
+//! Runs what waits: claims jobs up to the limit and starts an attempt at each.
+//! Their leases, and what is wanted of them, are kept in `leases`.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{Notify, watch},
+    sync::watch,
     time::{self, Instant},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    attempt::{self, Claimed, Tools, Wish},
-    begin::{Claim, begin},
+    attempt::{self, Claimed, Wish},
+    begin::{Begun, Claim, begin},
+    leases::Leases,
     policy::Policy,
+    tools::Tools,
 };
 use crate::{
     clock::Millis,
-    id::{JobId, TurnId},
-    queue::{JobEnd, Reclaimed, Renewed, Ticket, WorkerId},
+    id::TurnId,
+    queue::{Job, JobEnd, Ticket, WorkerId},
     store::{StoreError, Topic},
 };
 
-/// Why a job failed that was claimed and then not heard of.
-const UNHEARD: &str = "its attempt ended without a word";
-/// For how long nothing may be heard of the task that keeps the leases. A store
-/// that does not answer takes up to half of it.
-const SILENCE: Duration = Duration::from_secs(60);
 /// The wait after the store could not be asked.
 const PAUSE: Duration = Duration::from_millis(500);
+/// For how long nothing may be heard of a task that goes round and round. A
+/// store that does not answer takes up to half of it.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// What runs in this gateway. Cheap to clone.
 #[derive(Clone)]
@@ -42,27 +38,18 @@ pub(crate) struct Runtime {
 struct Shared {
     tools: Tools,
     policy: watch::Receiver<Arc<Policy>>,
-    owner: WorkerId,
-    /// For how long a job is this gateway's without a further word.
-    lease: Duration,
-    running: Mutex<HashMap<JobId, Running>>,
-    /// When leases were last seen to, well or not.
+    leases: Arc<Leases>,
+    /// When jobs were last looked for.
     beat: watch::Sender<Instant>,
-    /// Rung when a job has ended.
-    freed: Notify,
     /// Rung when somebody else may have changed the store.
     look: watch::Sender<()>,
     /// No more jobs are begun.
     closing: CancellationToken,
     /// Nothing runs any more; leases need not be kept.
     done: CancellationToken,
+    /// The task that claims.
+    claiming: TaskTracker,
     attempts: TaskTracker,
-}
-
-/// A job that runs here.
-struct Running {
-    attempt: i64,
-    wish: watch::Sender<Wish>,
 }
 
 impl Runtime {
@@ -74,32 +61,33 @@ impl Runtime {
         lease: Duration,
         tasks: &TaskTracker,
     ) -> Self {
+        let leases = Arc::new(Leases::new(tools.clone(), owner, lease));
         let shared = Arc::new(Shared {
             tools,
             policy,
-            owner,
-            lease,
-            running: Mutex::default(),
+            leases,
             beat: watch::Sender::new(Instant::now()),
-            freed: Notify::new(),
             look: watch::Sender::new(()),
             closing: CancellationToken::new(),
             done: CancellationToken::new(),
+            claiming: TaskTracker::new(),
             attempts: TaskTracker::new(),
         });
-        tasks.spawn(Arc::clone(&shared).claim_jobs());
-        tasks.spawn(Arc::clone(&shared).keep_leases());
+        shared.claiming.spawn(Arc::clone(&shared).claim_jobs());
+        let (look, done) = (shared.look.subscribe(), shared.done.clone());
+        tasks.spawn(Arc::clone(&shared.leases).keep(look, done.clone()));
+        tasks.spawn(Arc::clone(&shared.leases).take_over(done));
         Self { shared }
     }
 
     /// Returns how many jobs run.
     pub(crate) fn n_running(&self) -> usize {
-        self.shared.running().len()
+        self.shared.leases.n_running()
     }
 
-    /// Whether leases are still seen to.
+    /// Whether it goes on looking for jobs, and after those that run.
     pub(crate) fn is_well(&self) -> bool {
-        self.shared.beat.borrow().elapsed() < self.shared.lease + SILENCE
+        self.shared.beat.borrow().elapsed() < SILENCE && self.shared.leases.silence() < SILENCE
     }
 
     /// Looks at everything now, for somebody else may have changed it.
@@ -112,10 +100,15 @@ impl Runtime {
     pub(crate) async fn stop(&self, grace: Duration, limit: Duration) {
         let shared = &self.shared;
         shared.closing.cancel();
+        shared.claiming.close();
+        // A claim may be on its way, and then an attempt.
+        if time::timeout(limit, shared.claiming.wait()).await.is_err() {
+            tracing::warn!("the store does not say whether another job was begun");
+        }
         shared.attempts.close();
         if time::timeout(grace, shared.attempts.wait()).await.is_err() {
             tracing::info!(running = self.n_running(), "stopping what still runs, for later");
-            shared.want_of_all(Wish::Release);
+            shared.leases.want_of_all(Wish::Release);
             if time::timeout(limit, shared.attempts.wait()).await.is_err() {
                 tracing::warn!(running = self.n_running(), "some turns did not stop in time");
             }
@@ -125,22 +118,14 @@ impl Runtime {
 }
 
 impl Shared {
-    fn running(&self) -> MutexGuard<'_, HashMap<JobId, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn want_of_all(&self, wish: Wish) {
-        for running in self.running().values() {
-            want(&running.wish, wish);
-        }
-    }
-
     /// Claims what can be begun, for as long as the gateway takes work.
     async fn claim_jobs(self: Arc<Self>) {
         let mut wakeups = self.tools.store.wakeups(Topic::Jobs);
         let mut policy = self.policy.clone();
+        let mut has_policy = true;
         let mut look = self.look.subscribe();
-        loop {
+        while !self.closing.is_cancelled() {
+            self.beat.send_replace(Instant::now());
             let due = match self.fill().await {
                 Ok(due) => due,
                 Err(error) => {
@@ -155,12 +140,12 @@ impl Shared {
                 }
             };
             tokio::select! {
-                () = self.closing.cancelled() => return,
+                () = self.closing.cancelled() => {}
                 _ = wakeups.next() => {}
-                () = self.freed.notified() => {}
+                () = self.leases.freed() => {}
                 _ = look.changed() => {}
                 () = due => {}
-                changed = policy.changed() => if changed.is_err() { return },
+                changed = policy.changed(), if has_policy => has_policy = changed.is_ok(),
             }
         }
     }
@@ -170,7 +155,8 @@ impl Shared {
     async fn fill(self: &Arc<Self>) -> Result<Option<Instant>, StoreError> {
         loop {
             let policy = Arc::clone(&self.policy.borrow());
-            if self.closing.is_cancelled() || self.running().len() >= policy.max_concurrent_turns {
+            if self.closing.is_cancelled() || self.leases.n_running() >= policy.max_concurrent_turns
+            {
                 return Ok(None);
             }
             if !self.claim(policy).await? {
@@ -189,129 +175,57 @@ impl Shared {
         let now = Millis::now();
         let turn = TurnId::new();
         let claim = Claim { policy: Arc::clone(&policy), turn, now };
-        let claimed =
-            self.tools.queue.claim_with(&self.owner, now, self.lease, claim, |conn, job, claim| {
-                Box::pin(begin(conn, job, claim))
-            });
-        let Some((job, ticket, begun)) = claimed.await? else { return Ok(false) };
-        let (wish, wanted) = watch::channel(Wish::Nothing);
-        self.running().insert(job.id, Running { attempt: ticket.attempt, wish });
-        tracing::debug!(job = %job.id, lane = %job.lane, attempt = ticket.attempt, "begins");
-        let claimed = Claimed { ticket, turn, policy, begun };
-        let shared = Arc::clone(self);
-        self.attempts.spawn(async move {
-            // Leaves the list also if the attempt panics.
-            let _place = Leaves { shared: &shared, job: job.id };
-            attempt::make(shared.tools.clone(), claimed, wanted).await;
+        let (owner, lease) = (self.leases.owner(), self.leases.lease());
+        let claimed = self.tools.queue.claim_with(owner, now, lease, claim, |conn, job, claim| {
+            Box::pin(begin(conn, job, claim))
         });
+        match claimed.await {
+            Ok(None) => Ok(false),
+            Ok(Some((job, ticket, begun))) => {
+                self.begin(&job, ticket, turn, policy, begun).await?;
+                Ok(true)
+            }
+            Err(error) if error.passes() => Err(error),
+            Err(error) => self.set_aside(&error).await,
+        }
+    }
+
+    async fn begin(
+        self: &Arc<Self>,
+        job: &Job,
+        ticket: Ticket,
+        turn: TurnId,
+        policy: Arc<Policy>,
+        begun: Begun,
+    ) -> Result<(), StoreError> {
+        if self.closing.is_cancelled() {
+            self.tools.queue.finish(&ticket, JobEnd::Release, Millis::now()).await?;
+            return Ok(());
+        }
+        tracing::debug!(job = %job.id, lane = %job.lane, attempt = ticket.attempt, "begins");
+        let (place, wish) = self.leases.add(&ticket);
+        let tools = self.tools.clone();
+        let claimed = Claimed { ticket, turn, policy, begun };
+        self.attempts.spawn(async move {
+            // Left also if the attempt panics.
+            let _place = place;
+            attempt::make(tools, claimed, wish).await;
+        });
+        Ok(())
+    }
+
+    /// Ends a job that cannot even be begun: else it would be claimed for ever,
+    /// and nothing after it.
+    async fn set_aside(&self, error: &StoreError) -> Result<bool, StoreError> {
+        let (owner, lease) = (self.leases.owner(), self.leases.lease());
+        let now = Millis::now();
+        let claimed = self.tools.queue.claim_with(owner, now, lease, (), |_, _, ()| {
+            Box::pin(async { Ok::<_, StoreError>(()) })
+        });
+        let Some((job, ticket, ())) = claimed.await? else { return Ok(false) };
+        tracing::error!(%error, job = %job.id, "a job cannot be begun, and is dead");
+        let reason = format!("it cannot be begun: {error}");
+        self.tools.queue.finish(&ticket, JobEnd::Dead { reason }, Millis::now()).await?;
         Ok(true)
-    }
-
-    /// Keeps the leases of what runs, and finds out what is wanted of it.
-    async fn keep_leases(self: Arc<Self>) {
-        let mut wakeups = self.tools.store.wakeups(Topic::Wishes);
-        let mut renewal = time::interval(self.lease / 3);
-        renewal.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-        let mut strangers = Vec::new();
-        let mut look = self.look.subscribe();
-        loop {
-            tokio::select! {
-                () = self.done.cancelled() => return,
-                _ = renewal.tick() => {
-                    match self.renew(&strangers).await {
-                        Ok(now) => strangers = now,
-                        Err(error) => tracing::warn!(%error, "leases cannot be renewed for now"),
-                    }
-                    self.beat.send_replace(Instant::now());
-                }
-                _ = wakeups.next() => self.see_wishes().await,
-                _ = look.changed() => self.see_wishes().await,
-            }
-        }
-    }
-
-    /// Renews all leases, then takes over the jobs of gateways that did not. In
-    /// this order, for after a sleep of the whole machine all have expired.
-    ///
-    /// What is this gateway's by the store, and twice in a row not known here,
-    /// was claimed without anybody hearing of it; it counts as failed.
-    async fn renew(&self, before: &[Ticket]) -> Result<Vec<Ticket>, StoreError> {
-        let queue = &self.tools.queue;
-        // Those that begin meanwhile are not among the renewed, and not lost.
-        let known: Vec<_> =
-            self.running().iter().map(|(job, running)| (*job, running.attempt)).collect();
-        let renewed = queue.renew_all(&self.owner, Millis::now(), self.lease).await?;
-        let strangers = self.compare(&known, renewed);
-        for ticket in strangers.iter().filter(|ticket| before.contains(ticket)) {
-            tracing::warn!(job = %ticket.job, "a job was claimed unheard, and is given back");
-            let now = Millis::now();
-            let end = JobEnd::Retry { not_before: now, reason: UNHEARD.to_owned() };
-            queue.finish(ticket, end, now).await?;
-        }
-        let Reclaimed { ready, dead, cancelled } = queue.reclaim(Millis::now()).await?;
-        if ready + dead + cancelled > 0 {
-            tracing::info!(ready, dead, cancelled, "took over jobs of a gateway that is gone");
-        }
-        Ok(strangers)
-    }
-
-    /// Tells jobs that are lost or whose end is wanted, and returns those that
-    /// are not known here.
-    fn compare(&self, known: &[(JobId, i64)], renewed: Vec<Renewed>) -> Vec<Ticket> {
-        let running = self.running();
-        for (job, attempt) in known {
-            let held = renewed.iter().find(|held| held.job == *job && held.attempt == *attempt);
-            let Some(running) = running.get(job) else { continue };
-            match held {
-                None => want(&running.wish, Wish::Lost),
-                Some(held) if held.is_cancel_requested => want(&running.wish, Wish::Cancel),
-                Some(_) => {}
-            }
-        }
-        let strangers = renewed.into_iter().filter(|held| !running.contains_key(&held.job));
-        let ticket = |held: Renewed| Ticket {
-            job: held.job,
-            lane: held.lane,
-            attempt: held.attempt,
-            owner: self.owner.clone(),
-        };
-        strangers.map(ticket).collect()
-    }
-
-    /// Tells jobs whose end is wanted.
-    async fn see_wishes(&self) {
-        match self.tools.queue.wishes(&self.owner).await {
-            Ok(jobs) => {
-                let running = self.running();
-                for job in jobs {
-                    if let Some(running) = running.get(&job.id) {
-                        want(&running.wish, Wish::Cancel);
-                    }
-                }
-            }
-            Err(error) => tracing::warn!(%error, "what is wanted of jobs cannot be seen for now"),
-        }
-    }
-}
-
-/// Wants something of a job, unless something more urgent is wanted already.
-fn want(wish: &watch::Sender<Wish>, wanted: Wish) {
-    wish.send_if_modified(|wish| {
-        let is_more = *wish < wanted;
-        *wish = (*wish).max(wanted);
-        is_more
-    });
-}
-
-/// Takes a job off the list when dropped.
-struct Leaves<'a> {
-    shared: &'a Shared,
-    job: JobId,
-}
-
-impl Drop for Leaves<'_> {
-    fn drop(&mut self) {
-        self.shared.running().remove(&self.job);
-        self.shared.freed.notify_one();
     }
 }

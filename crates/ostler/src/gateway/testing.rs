@@ -28,7 +28,7 @@ use super::{
 use crate::{
     config::{Busy, Sessions},
     id::JobId,
-    queue::Limits,
+    queue::{Capacity, Limits},
     store::{Store, conversations::Address},
     wishes::Wishes,
 };
@@ -257,9 +257,10 @@ fn host(folder: &Path) -> Host {
 
 fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
     let limits = Limits { waiting: knobs.depth, waiting_in_lane: knobs.depth };
+    let capacity = Capacity::new(limits);
     let agents = Scripted { host: host.clone(), folder: folder.to_owned(), timeout: knobs.timeout };
     Policy {
-        rules: Rules { sessions: knobs.sessions.clone(), busy: knobs.busy, limits },
+        rules: Rules { sessions: knobs.sessions.clone(), busy: knobs.busy, capacity },
         retry: RetryRules { max: knobs.retries, first_delay: Duration::ZERO },
         max_concurrent_turns: knobs.at_once,
         shutdown_grace: LIMIT,

@@ -1,10 +1,13 @@
 //! The gateway from the message to the answer, on both databases.
 
+mod asking;
 mod busy;
 mod sessions;
 mod stopping;
 
 use std::{fs, time::Duration};
+
+use serde_json::json;
 
 use super::{
     follow::Of,
@@ -12,8 +15,12 @@ use super::{
     testing::{Knobs, Rig, inbound, text_of},
 };
 use crate::{
-    queue::{CancelOutcome, EnqueueError, JobState},
-    store::testing::on_both,
+    clock::Millis,
+    queue::{CancelOutcome, EnqueueError, JobState, Queue, WorkerId},
+    store::{
+        conversations::Address,
+        testing::{on_both, replies},
+    },
     wishes::Wishes,
 };
 
@@ -166,9 +173,11 @@ on_both! {
         let rig = Rig::new(store, Knobs { retries: 1, ..Knobs::default() }).await;
         fs::remove_file(rig.path("agent")).unwrap();
         let job = rig.send("a", "hello").await.job;
-        let (_, ending) = rig.end_of(job).await;
+        let (events, ending) = rig.end_of(job).await;
         assert_eq!(ending.state, JobState::Dead);
         assert!(ending.reason.unwrap().contains("spawn_failed"));
+        let told: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+        assert_eq!(told, ["error", "complete", "status", "error", "complete"]);
         rig.stop().await;
     }
 
@@ -184,12 +193,67 @@ on_both! {
         rig.stop().await;
     }
 
-    async fn a_fixed_text_is_an_answer_without_an_agent(store: Store) {
+    async fn a_fixed_text_is_an_answer_without_an_agent_to_everybody_but_the_operator(store: Store) {
         let fixed_reply = Some("We are closed.".to_owned());
-        let rig = Rig::new(store, Knobs { fixed_reply, ..Knobs::default() }).await;
-        let job = rig.send("a", "hello").await.job;
+        let rig = Rig::new(store.clone(), Knobs { fixed_reply, ..Knobs::default() }).await;
+        let job = rig.try_send(from_outside("hello")).await.unwrap().job;
         assert_eq!(rig.end_of(job).await.1.state, JobState::Done);
         assert!(rig.calls().is_empty());
+        let replies = replies(&store).await;
+        assert_eq!((&replies[0]["job"], &replies[0]["text"]), (&json!(job), &json!("We are closed.")));
+        assert_eq!(rig.ask("main", "hello").await, "hello");
         rig.stop().await;
     }
+
+    async fn each_message_from_outside_leaves_one_reply_and_local_ones_none(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs { retries: 1, ..Knobs::default() }).await;
+        let mut jobs = Vec::new();
+        for text in ["hello", "stumble", "fail", "/new"] {
+            jobs.push(rig.try_send(from_outside(text)).await.unwrap().job);
+        }
+        rig.end_of(jobs[3]).await;
+        rig.ask("main", "local").await;
+        let replies = replies(&store).await;
+        let told: Vec<_> = replies.iter().map(|reply| reply["job"].clone()).collect();
+        assert_eq!(told, jobs.iter().map(|job| json!(job)).collect::<Vec<_>>());
+        assert_eq!(replies[0]["text"], "hello");
+        assert_eq!(replies[1]["text"], "up");
+        assert_eq!((&replies[2]["text"], &replies[2]["error"]["kind"]), (&json!(null), &json!("crashed")));
+        assert!(replies[3]["text"].as_str().unwrap().contains("new session"));
+        rig.stop().await;
+    }
+
+    async fn a_message_whose_gateways_keep_dying_is_answered_for_in_the_end(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs { at_once: 0, ..Knobs::default() }).await;
+        let job = rig.try_send(from_outside("hello")).await.unwrap().job;
+        let queue = Queue::new(store.clone());
+        let (worker, lease) = (WorkerId::new("dies"), Duration::from_secs(1));
+        let past = Millis::now().before(Duration::from_secs(60));
+        while queue.claim(&worker, past, lease).await.unwrap().is_some() {
+            queue.reclaim(Millis::now()).await.unwrap();
+        }
+        assert_eq!(queue.find(job).await.unwrap().unwrap().state, JobState::Dead);
+        for _ in 0..2 {
+            rig.gateway.keep_up_now().await.unwrap();
+            let replies = replies(&store).await;
+            assert_eq!(replies.len(), 1);
+            assert_eq!(replies[0]["error"]["kind"], "internal");
+        }
+        rig.stop().await;
+    }
+
+    async fn a_message_that_is_cancelled_before_it_began_is_answered_for(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs { at_once: 0, ..Knobs::default() }).await;
+        let job = rig.try_send(from_outside("hello")).await.unwrap().job;
+        rig.gateway.cancel_job(job).await.unwrap();
+        rig.gateway.keep_up_now().await.unwrap();
+        assert_eq!(replies(&store).await[0]["error"]["kind"], "cancelled");
+        rig.stop().await;
+    }
+}
+
+/// Makes a message whose reply is posted somewhere.
+fn from_outside(text: &str) -> Inbound {
+    let address = Address::new("webhook", "http://127.0.0.1:9/c/1").unwrap();
+    Inbound { address, ..inbound("main", text) }
 }

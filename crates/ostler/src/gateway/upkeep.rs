@@ -8,21 +8,21 @@ use tokio::{sync::watch, time};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    attempt::Tools,
     begin::Place,
     ending,
     inbound::{LOCAL, PROMPT, Payload},
     policy::Policy,
     result::Outcome,
+    tools::Tools,
 };
 use crate::{
     clock::Millis,
-    queue::{Job, Ticket, WorkerId},
+    queue::{Job, JobState, Ticket, WorkerId},
     store::{
-        Keep, StoreError,
+        Keep, Store, StoreError,
         conversations::Address,
         jobs::{self, Unanswered},
-        permissions,
+        permissions, turns,
     },
 };
 
@@ -32,6 +32,8 @@ const LOOK: Duration = Duration::from_secs(10);
 const CLEAN_UP: Duration = Duration::from_secs(60 * 60);
 /// How far back dead jobs without a reply are answered for.
 const ANSWER_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// After how long a turn that nobody asked for is taken for dead.
+const UNASKED: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many of them at once.
 const BATCH: u32 = 50;
 
@@ -49,7 +51,7 @@ pub(crate) async fn keep_up(
     loop {
         let done = tokio::select! {
             () = stop.cancelled() => return,
-            _ = look.tick() => look_after(&tools).await,
+            _ = look.tick() => look_after(&tools.store).await,
             _ = clean_up.tick() => {
                 let events = policy.borrow().event_retention;
                 let keep = Keep { events, ..Keep::default() };
@@ -62,28 +64,33 @@ pub(crate) async fn keep_up(
     }
 }
 
-async fn look_after(tools: &Tools) -> Result<(), StoreError> {
+pub(crate) async fn look_after(store: &Store) -> Result<(), StoreError> {
     let now = Millis::now();
-    tools
-        .store
-        .write_repeatable(now, |conn, now| Box::pin(permissions::expire(conn, *now)))
+    let unheard = now.before(UNASKED);
+    store
+        .write_repeatable((now, unheard), |conn, (now, unheard)| {
+            Box::pin(async move {
+                turns::abandon_unasked(conn, *unheard, *now).await?;
+                permissions::expire(conn, *now).await
+            })
+        })
         .await?;
-    answer_for_the_dead(tools, now).await
+    answer_for_the_dead(store, now).await
 }
 
-/// Answers messages whose jobs died with nobody left to answer.
-pub(crate) async fn answer_for_the_dead(tools: &Tools, now: Millis) -> Result<(), StoreError> {
+/// Answers messages whose jobs died with nobody left to answer, or were cancelled
+/// before they began.
+async fn answer_for_the_dead(store: &Store, now: Millis) -> Result<(), StoreError> {
     let since = now.before(ANSWER_FOR);
-    let dead = tools.store.read(since, |conn, since| {
+    let dead = store.read(since, |conn, since| {
         let of = Unanswered { kind: PROMPT, but: LOCAL, since: *since };
-        Box::pin(jobs::dead_without_reply(conn, of, BATCH))
+        Box::pin(jobs::over_without_reply(conn, of, BATCH))
     });
     for job in dead.await? {
         let Some((ticket, place, outcome)) = failed(&job) else { continue };
-        tracing::warn!(job = %job.id, reason = job.reason, "a message could not be answered");
+        tracing::warn!(job = %job.id, "a message was not answered, and its sender is told");
         let args = (ticket, place, outcome, now);
-        tools
-            .store
+        store
             .write_repeatable(args, |conn, (ticket, place, outcome, now)| {
                 Box::pin(ending::reply(conn, ticket, place, None, outcome, *now))
             })
@@ -100,6 +107,8 @@ fn failed(job: &Job) -> Option<(Ticket, Place, Outcome)> {
     let owner = WorkerId::new("nobody");
     let ticket = Ticket { job: job.id, lane: job.lane.clone(), attempt: job.attempt, owner };
     let reason = job.reason.clone().unwrap_or_else(|| "it failed".to_owned());
-    let outcome = Outcome::failed(FailureKind::Internal, reason, target.clone());
+    let is_cancelled = job.state == JobState::Cancelled;
+    let kind = if is_cancelled { FailureKind::Cancelled } else { FailureKind::Internal };
+    let outcome = Outcome::failed(kind, reason, target.clone());
     Some((ticket, Place { conversation, target, sender: payload.sender }, outcome))
 }

@@ -101,7 +101,8 @@ pub(crate) async fn cancel(
     jobs::lock(conn, &lane).await?;
     // A claim does not lock the lane: a job that was ready may run by now, so
     // that this order is the one in which no state is missed.
-    if jobs::cancel_not_begun(conn, id, reason, now).await? {
+    let cancelled = JobState::Cancelled;
+    if jobs::end_not_begun(conn, &lane, &[id], cancelled, reason, now).await? > 0 {
         if jobs::promote(conn, &lane).await? {
             conn.wake(Topic::Jobs);
         }

@@ -1,8 +1,13 @@
 //! Accepting work.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
 use thiserror::Error;
 
-use super::{JobState, LaneId, Queue};
+use super::LaneId;
 use crate::{
     clock::Millis,
     id::JobId,
@@ -15,8 +20,8 @@ const MAX_FAILURES: u32 = 10;
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// In the whole store. Gateways that accept at the same moment on
-    /// PostgreSQL do not see each other's, so it may be exceeded by a few.
+    /// In the whole store. Gateways on PostgreSQL do not see at once what
+    /// others accept, so it may be exceeded by a few.
     pub(crate) waiting: u32,
     /// In one lane.
     pub(crate) waiting_in_lane: u32,
@@ -25,6 +30,44 @@ pub(crate) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { waiting: 100, waiting_in_lane: 100 }
+    }
+}
+
+/// The limits, and what is known of the room that they leave. Counting takes
+/// the longer the more waits, so that it is done only now and then while there
+/// is plenty of room, and always when there is little. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Capacity {
+    limits: Limits,
+    /// How many may be accepted before those that wait are counted again.
+    room: Arc<AtomicU32>,
+}
+
+impl Capacity {
+    /// By how much of the room others may be thought to take the rest: so many
+    /// gateways together do not exceed the limit between two counts.
+    const SHARES: u32 = 8;
+
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, room: Arc::default() }
+    }
+
+    /// Refuses a job if as many wait in the store as may.
+    async fn admit(&self, conn: &mut Conn) -> Result<(), EnqueueError> {
+        let take = |room: u32| room.checked_sub(1);
+        if self.room.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok() {
+            return Ok(());
+        }
+        let limit = self.limits.waiting;
+        // One more than the limit is counted, so that a limit that was lowered is told as it is.
+        let waiting = jobs::count_not_begun(conn, limit.saturating_add(1)).await?;
+        let free = u64::from(limit).saturating_sub(waiting);
+        if free == 0 {
+            return Err(EnqueueError::QueueFull { waiting, limit });
+        }
+        let share = u32::try_from(free).unwrap_or(u32::MAX) / Self::SHARES;
+        self.room.store(share, Ordering::Release);
+        Ok(())
     }
 }
 
@@ -98,25 +141,6 @@ impl WriteError for EnqueueError {
     }
 }
 
-impl Queue {
-    /// Accepts work. Once this returns, it will be done.
-    pub(crate) async fn enqueue(
-        &self,
-        lane: LaneId,
-        job: NewJob,
-        now: Millis,
-    ) -> Result<Enqueued, EnqueueError> {
-        // The id is made here: a try whose commit may have happened is told
-        // from the next one by it.
-        let args = (JobId::new(), lane, job, self.limits, now);
-        self.store
-            .write_repeatable(args, |conn, (id, lane, job, limits, now)| {
-                Box::pin(enqueue(conn, *id, lane, job, *limits, *now))
-            })
-            .await
-    }
-}
-
 /// Accepts work within a write, together with what else belongs to it. Doing
 /// it twice with the same id is the same as once.
 pub(crate) async fn enqueue(
@@ -124,7 +148,7 @@ pub(crate) async fn enqueue(
     id: JobId,
     lane: &LaneId,
     job: &NewJob,
-    limits: Limits,
+    capacity: &Capacity,
     now: Millis,
 ) -> Result<Enqueued, EnqueueError> {
     if let Some(MessageKey { channel, message }) = &job.message {
@@ -133,35 +157,47 @@ pub(crate) async fn enqueue(
             Some(same) if same == id => return Ok(Enqueued::New(id)),
             Some(earlier) => return Ok(Enqueued::Again(earlier)),
         }
-    } else if jobs::find(conn, id).await?.is_some() {
+    }
+    let placed = place(conn, id, lane, job, capacity, now).await;
+    if let Err(EnqueueError::QueueFull { .. }) = placed
+        && jobs::find(conn, id).await?.is_some()
+    {
+        // It was an earlier try that took the last place.
         return Ok(Enqueued::New(id));
     }
-    let seq = jobs::take_place(conn, lane).await?;
-    // One more than the limit is counted, so that a limit that was lowered is told as it is.
-    let waiting = jobs::count_in_lane(conn, lane, limits.waiting_in_lane.saturating_add(1)).await?;
-    refuse_beyond(waiting, limits.waiting_in_lane)?;
-    let waiting = jobs::count_not_begun(conn, limits.waiting.saturating_add(1)).await?;
-    refuse_beyond(waiting, limits.waiting)?;
+    placed.map(|()| Enqueued::New(id))
+}
+
+/// Stores a job at the end of its lane, if there is room.
+async fn place(
+    conn: &mut Conn,
+    id: JobId,
+    lane: &LaneId,
+    job: &NewJob,
+    capacity: &Capacity,
+    now: Millis,
+) -> Result<(), EnqueueError> {
+    capacity.admit(conn).await?;
+    let limit = capacity.limits.waiting_in_lane;
     let insert = jobs::Insert {
         id,
         lane,
-        seq,
+        seq: jobs::take_place(conn, lane).await?,
         kind: &job.kind,
         payload: &job.payload,
         priority: job.priority,
         max_failures: i64::from(job.max_failures.max(1)),
         not_before: job.not_before.unwrap_or(Millis(0)),
         now,
+        limit,
     };
-    if jobs::insert(conn, &insert).await? == JobState::Ready {
-        conn.wake(Topic::Jobs);
-    }
-    Ok(Enqueued::New(id))
-}
-
-fn refuse_beyond(waiting: u64, limit: u32) -> Result<(), EnqueueError> {
-    if waiting >= u64::from(limit) {
-        return Err(EnqueueError::QueueFull { waiting, limit });
+    match jobs::insert(conn, &insert).await? {
+        // One that waits may be told to the turn that it waits for.
+        Some(_) => conn.wake(Topic::Jobs),
+        None => {
+            let waiting = jobs::count_in_lane(conn, lane, limit.saturating_add(1)).await?;
+            return Err(EnqueueError::QueueFull { waiting, limit });
+        }
     }
     Ok(())
 }

@@ -157,7 +157,11 @@ fn decide<'a>(job: &'a Job, end: &'a JobEnd) -> Decision<'a> {
     match end {
         JobEnd::Done => Decision::End(JobState::Done, None),
         JobEnd::Dead { reason } => Decision::End(JobState::Dead, Some(reason)),
-        JobEnd::Cancelled { reason } => Decision::End(JobState::Cancelled, Some(reason)),
+        // Who wanted it may have said why.
+        JobEnd::Cancelled { reason } => {
+            let said = job.reason.as_deref().filter(|_| job.cancel_requested);
+            Decision::End(JobState::Cancelled, Some(said.unwrap_or(reason)))
+        }
         // What somebody wanted to end is not begun again.
         JobEnd::Retry { .. } | JobEnd::Release if job.cancel_requested => {
             Decision::End(JobState::Cancelled, job.reason.as_deref())

@@ -40,16 +40,6 @@ pub(crate) struct Ticket {
     pub(crate) owner: WorkerId,
 }
 
-/// Whether a job is still one's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lease {
-    Held,
-    /// It is, but somebody wants it to end.
-    CancelRequested,
-    /// Somebody else has it, or it has ended. Stop, and say nothing more about it.
-    Lost,
-}
-
 /// What became of jobs whose leases had expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reclaimed {
@@ -62,19 +52,6 @@ pub(crate) struct Reclaimed {
 }
 
 impl Queue {
-    /// Gives the next job to a worker, or nothing if all lanes are busy, empty
-    /// or not due. Renew the lease at a third of its length.
-    pub(crate) async fn claim(
-        &self,
-        owner: &WorkerId,
-        now: Millis,
-        lease: Duration,
-    ) -> Result<Option<(Job, Ticket)>, StoreError> {
-        let claimed = self.claim_with(owner, now, lease, (), |_, _, ()| Box::pin(async { Ok(()) }));
-        let claimed: Result<_, StoreError> = claimed.await;
-        Ok(claimed?.map(|(job, ticket, ())| (job, ticket)))
-    }
-
     /// Gives the next job to a worker, and writes what begins with it in the
     /// same transaction. An error of `body` undoes both.
     ///
@@ -120,27 +97,8 @@ impl Queue {
         self.store.read(now, |conn, now| Box::pin(jobs::next_due(conn, *now))).await
     }
 
-    /// Prolongs a lease, and says whether it is still held.
-    pub(crate) async fn renew(
-        &self,
-        ticket: &Ticket,
-        now: Millis,
-        lease: Duration,
-    ) -> Result<Lease, StoreError> {
-        let args = (ticket.clone(), now.after(lease));
-        let renewed = self.store.write_repeatable(args, |conn, (ticket, until)| {
-            let Ticket { job, attempt, owner, .. } = ticket;
-            Box::pin(jobs::renew(conn, *job, *attempt, owner.as_str(), *until))
-        });
-        Ok(match renewed.await? {
-            Some(false) => Lease::Held,
-            Some(true) => Lease::CancelRequested,
-            None => Lease::Lost,
-        })
-    }
-
     /// Prolongs all leases of a worker at once, and says which jobs he has. One
-    /// of his that is not among them is lost ([`Lease::Lost`]).
+    /// of his that is not among them is lost.
     pub(crate) async fn renew_all(
         &self,
         owner: &WorkerId,

@@ -1,6 +1,7 @@
 //! What the queue promises, on both databases.
 
 mod concurrent;
+mod crowded;
 mod model;
 mod runtime;
 
@@ -30,7 +31,7 @@ fn with_key(message: &str) -> NewJob {
 }
 
 fn queue(store: Store) -> Queue {
-    Queue::new(store, Limits::default())
+    Queue::new(store)
 }
 
 async fn add(queue: &Queue, name: &str, job: NewJob) -> JobId {
@@ -105,7 +106,7 @@ on_both! {
 
     async fn beyond_the_limit_the_sender_is_told_and_nothing_is_stored(store: Store) {
         let limits = Limits { waiting: 3, waiting_in_lane: 2 };
-        let queue = Queue::new(store, limits);
+        let queue = Queue::with_limits(store, limits);
         add(&queue, "a", job()).await;
         add(&queue, "a", with_key("m1")).await;
         let full = queue.enqueue(lane("a"), with_key("m2"), NOW).await.unwrap_err();

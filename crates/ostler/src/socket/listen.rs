@@ -77,11 +77,6 @@ impl Listening {
         let listener = put(data_dir, &path)?;
         Ok(Self { listener, path, _lock: lock })
     }
-
-    /// Returns where that is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 impl Drop for Listening {
@@ -167,8 +162,8 @@ mod tests {
         let data = folder.path().join("new/data");
         let listening = Listening::bind(&data).await.unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(listening.path()), mode(&data)), (0o600, 0o700));
-        UnixStream::connect(listening.path()).await.unwrap();
+        assert_eq!((mode(&listening.path), mode(&data)), (0o600, 0o700));
+        UnixStream::connect(&listening.path).await.unwrap();
         let names = || fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(names().count(), 2, "the socket and the lock");
         drop(listening);
@@ -207,7 +202,7 @@ mod tests {
         let rest = LONGEST_PATH - folder.path().as_os_str().len() - "//daemon.sock".len();
         let longest = folder.path().join("x".repeat(rest));
         let listening = Listening::bind(&longest).await.unwrap();
-        assert_eq!(listening.path().as_os_str().len(), LONGEST_PATH);
+        assert_eq!(listening.path.as_os_str().len(), LONGEST_PATH);
         let error = Listening::bind(&folder.path().join("x".repeat(rest + 1))).await.unwrap_err();
         assert!(error.to_string().contains(&LONGEST_PATH.to_string()), "{error}");
     }

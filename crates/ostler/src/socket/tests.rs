@@ -52,7 +52,7 @@ impl Stand {
         let rig = Rig::new(store, Knobs::default()).await;
         let folder = tempfile::Builder::new().prefix("os").tempdir().unwrap();
         let listening = Listening::bind(folder.path()).await.unwrap();
-        let path = listening.path().to_owned();
+        let path = super::path(folder.path());
         let server = Server::start(listening, rig.gateway.clone());
         Self { rig, server, path, _folder: folder }
     }

@@ -1,10 +1,9 @@
 //! Who did what to what: lines that are only ever added, and removed when they
 //! are old.
 
-use super::{
-    Conn, StoreError,
-    db::{Row, values},
-};
+#[cfg(test)]
+use super::db::Row;
+use super::{Conn, StoreError, db::values};
 use crate::{clock::Millis, id::AuditId};
 
 /// A line of the audit.
@@ -38,6 +37,7 @@ pub(crate) async fn add(conn: &mut Conn, entry: &Entry) -> Result<(), StoreError
 }
 
 /// Returns what was done to something, first things first.
+#[cfg(test)]
 pub(crate) async fn about(conn: &mut Conn, subject: &str) -> Result<Vec<Entry>, StoreError> {
     let sql = "SELECT * FROM audit WHERE subject = $1 ORDER BY id";
     let entry = |row: &Row| {
@@ -59,6 +59,6 @@ pub(crate) async fn remove_before(
     limit: u32,
 ) -> Result<u64, StoreError> {
     let sql = "DELETE FROM audit WHERE id IN (
-                   SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)";
+                   SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT +$2)";
     conn.execute(sql, values![before, i64::from(limit)]).await
 }

@@ -112,15 +112,29 @@ pub(crate) async fn find_or_begin(
     address: &Address,
     now: Millis,
 ) -> Result<Conversation, StoreError> {
+    if let Some(found) = find_at(conn, address).await? {
+        return Ok(found);
+    }
     conn.execute(
         "INSERT INTO conversations (id, channel, address, settings, created_at)
          VALUES ($1, $2, $3, '{}', $4) ON CONFLICT (channel, address) DO NOTHING",
         values![ConversationId::new(), &address.channel, &address.key, now],
     )
     .await?;
+    // Somebody else may have been first.
     let sql = "SELECT * FROM conversations WHERE channel = $1 AND address = $2";
     let row = conn.fetch_one(sql, values![&address.channel, &address.key]).await?;
     Conversation::from_row(&row)
+}
+
+/// Returns the conversation at an address.
+pub(crate) async fn find_at(
+    conn: &mut Conn,
+    address: &Address,
+) -> Result<Option<Conversation>, StoreError> {
+    let sql = "SELECT * FROM conversations WHERE channel = $1 AND address = $2";
+    let row = conn.fetch_optional(sql, values![&address.channel, &address.key]).await?;
+    row.map(|row| Conversation::from_row(&row)).transpose()
 }
 
 /// Returns a conversation by its id.
@@ -140,7 +154,7 @@ pub(crate) async fn list(
 ) -> Result<Vec<Conversation>, StoreError> {
     // No id is above this: the digits are all lower.
     let before = after.map_or_else(|| "cnv_g".to_owned(), |id| id.to_string());
-    let sql = "SELECT * FROM conversations WHERE id < $1 ORDER BY id DESC LIMIT $2";
+    let sql = "SELECT * FROM conversations WHERE id < $1 ORDER BY id DESC LIMIT +$2";
     let rows = conn.fetch_all(sql, values![&before, i64::from(limit)]).await?;
     rows.iter().map(Conversation::from_row).collect()
 }
@@ -160,26 +174,6 @@ pub(crate) async fn set_agent(
         )
         .await?;
     if changed > 0 { sessions::clear(conn, id).await } else { Ok(()) }
-}
-
-/// Changes the model.
-pub(crate) async fn set_model(
-    conn: &mut Conn,
-    id: ConversationId,
-    model: Option<&str>,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE conversations SET model = $2 WHERE id = $1";
-    conn.execute(sql, values![id, model]).await.map(drop)
-}
-
-/// Changes what else is set, a JSON object.
-pub(crate) async fn set_settings(
-    conn: &mut Conn,
-    id: ConversationId,
-    settings: &str,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE conversations SET settings = $2 WHERE id = $1";
-    conn.execute(sql, values![id, settings]).await.map(drop)
 }
 
 /// Notes that a person said something.

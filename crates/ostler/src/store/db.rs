@@ -1,6 +1,9 @@
 //! A connection to either database, as the rest of the store uses it: the same
 //! SQL text, values that are whole numbers or texts, rows that are read by the
 //! name of a column.
+//!
+//! Write `LIMIT +$1`, not `LIMIT $1`: SQLite looks at a bare value there while it
+//! makes its plan, and so makes a new one each time the statement is run.
 
 use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
@@ -30,6 +33,9 @@ pub(crate) struct Conn {
     /// The first statement that failed. PostgreSQL turns the COMMIT after one
     /// into a ROLLBACK without a word, so a write with one is never committed.
     pub(super) failed: Option<StoreError>,
+    /// How the database went about each statement, where a test asks for it.
+    #[cfg(test)]
+    pub(super) plans: Option<Vec<String>>,
 }
 
 /// The connection of one of the databases.
@@ -46,7 +52,13 @@ impl fmt::Debug for Conn {
 
 impl Conn {
     pub(super) fn new(link: Link) -> Self {
-        Self { link, woken: Topics::default(), failed: None }
+        Self {
+            link,
+            woken: Topics::default(),
+            failed: None,
+            #[cfg(test)]
+            plans: None,
+        }
     }
 
     /// Wakes whoever waits for this, once the transaction is committed.
@@ -67,7 +79,10 @@ impl Conn {
         sql: impl Into<Cow<'static, str>>,
         values: &[Value<'_>],
     ) -> Result<u64, StoreError> {
-        let sql = AssertSqlSafe(sql.into());
+        let sql = sql.into();
+        #[cfg(test)]
+        self.explain(&sql, values).await?;
+        let sql = AssertSqlSafe(sql);
         let done = match &mut self.link {
             Link::Sqlite(conn) => {
                 conn.execute(bind(sqlx::query(sql), values)).await.map(|done| done.rows_affected())
@@ -85,7 +100,18 @@ impl Conn {
         sql: impl Into<Cow<'static, str>>,
         values: &[Value<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        let sql = AssertSqlSafe(sql.into());
+        let sql = sql.into();
+        #[cfg(test)]
+        self.explain(&sql, values).await?;
+        self.query(sql, values).await
+    }
+
+    async fn query(
+        &mut self,
+        sql: Cow<'static, str>,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let sql = AssertSqlSafe(sql);
         let rows = match &mut self.link {
             Link::Sqlite(conn) => conn
                 .fetch_all(bind(sqlx::query(sql), values))
@@ -97,6 +123,24 @@ impl Conn {
                 .map(|rows| rows.into_iter().map(Row::Postgres).collect()),
         };
         self.note(rows)
+    }
+
+    /// Notes how the database would go about a statement, where a test asks for it.
+    #[cfg(test)]
+    async fn explain(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+        assert!(!sql.contains("LIMIT $"), "write LIMIT +$1: {sql}");
+        if self.plans.is_none() {
+            return Ok(());
+        }
+        let (explain, column) = match self.dialect() {
+            Dialect::Sqlite => ("EXPLAIN QUERY PLAN", "detail"),
+            Dialect::Postgres => ("EXPLAIN", "QUERY PLAN"),
+        };
+        let rows = self.query(format!("{explain} {sql}").into(), values).await?;
+        let lines: Result<Vec<_>, _> = rows.iter().map(|row| row.text(column)).collect();
+        let plan = format!("{sql}\n{}", lines?.join("\n"));
+        self.plans.get_or_insert_default().push(plan);
+        Ok(())
     }
 
     fn note<T>(&mut self, result: Result<T, sqlx::Error>) -> Result<T, StoreError> {

@@ -117,6 +117,15 @@ impl WriteError for StoreError {
 }
 
 impl StoreError {
+    /// Whether the same write may succeed later: the store is away, locked, full
+    /// or slow. Everything else it will say again.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable(_) | Self::Unclear | Self::Locked(_) | Self::Full(_) | Self::Closed
+        )
+    }
+
     /// Puts an error of a database in its kind.
     pub(super) fn from_sqlx(error: sqlx::Error) -> Self {
         let kind = kind(&error);
@@ -205,6 +214,7 @@ fn kind(error: &sqlx::Error) -> Kind {
 fn postgres_kind(code: &str) -> Kind {
     match code {
         "40001" | "40P01" | "55P03" => Kind::Conflict,
+        "25P03" => Kind::Unavailable,
         "53100" => Kind::Full,
         "XX001" | "XX002" => Kind::Damaged,
         // Connections refused, lost, too many, or a server that goes down.

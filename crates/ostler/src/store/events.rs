@@ -108,7 +108,7 @@ pub(crate) async fn read(
     after: i64,
     limit: u32,
 ) -> Result<Vec<StoredEvent>, StoreError> {
-    let sql = "SELECT * FROM events WHERE number > $1 ORDER BY number LIMIT $2";
+    let sql = "SELECT * FROM events WHERE number > $1 ORDER BY number LIMIT +$2";
     let rows = conn.fetch_all(sql, values![after, i64::from(limit)]).await?;
     rows.iter().map(StoredEvent::from_row).collect()
 }
@@ -121,20 +121,8 @@ pub(crate) async fn read_of(
     limit: u32,
 ) -> Result<Vec<StoredEvent>, StoreError> {
     let sql = "SELECT * FROM events WHERE conversation = $1 AND number > $2
-               ORDER BY number LIMIT $3";
+               ORDER BY number LIMIT +$3";
     let rows = conn.fetch_all(sql, values![conversation, after, i64::from(limit)]).await?;
-    rows.iter().map(StoredEvent::from_row).collect()
-}
-
-/// Reads the events of one turn after a number, in order.
-pub(crate) async fn read_turn(
-    conn: &mut Conn,
-    turn: TurnId,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<StoredEvent>, StoreError> {
-    let sql = "SELECT * FROM events WHERE turn = $1 AND number > $2 ORDER BY number LIMIT $3";
-    let rows = conn.fetch_all(sql, values![turn, after, i64::from(limit)]).await?;
     rows.iter().map(StoredEvent::from_row).collect()
 }
 
@@ -147,7 +135,7 @@ pub(crate) async fn read_job(
 ) -> Result<Vec<StoredEvent>, StoreError> {
     let sql = "SELECT * FROM events WHERE turn IN (SELECT id FROM turns WHERE job = $1)
                    AND number > $2
-               ORDER BY number LIMIT $3";
+               ORDER BY number LIMIT +$3";
     let rows = conn.fetch_all(sql, values![job, after, i64::from(limit)]).await?;
     rows.iter().map(StoredEvent::from_row).collect()
 }
@@ -176,7 +164,7 @@ pub(crate) async fn remove_before(
     before: Millis,
     limit: u32,
 ) -> Result<u64, StoreError> {
-    let sql = "SELECT number, at FROM events ORDER BY number LIMIT $1";
+    let sql = "SELECT number, at FROM events ORDER BY number LIMIT +$1";
     let mut last = None;
     for row in conn.fetch_all(sql, values![i64::from(limit)]).await? {
         if row.millis("at")? >= before {

@@ -27,10 +27,20 @@ where
     A: Acquire<'a>,
     <A::Connection as Deref>::Target: Migrate,
 {
+    run_to(newest(), database).await
+}
+
+/// Brings a database to a version.
+pub(super) async fn run_to<'a, A>(newest: i64, database: A) -> Result<(), StoreError>
+where
+    A: Acquire<'a>,
+    <A::Connection as Deref>::Target: Migrate,
+{
     let step = |(version, name, sql): &(i64, &'static str, &'static str)| {
         Migration::new(*version, (*name).into(), MigrationType::Simple, sql.into_sql_str(), false)
     };
-    let migrator = Migrator::with_migrations(STEPS.iter().map(step).collect());
+    let steps = STEPS.iter().filter(|(version, ..)| *version <= newest);
+    let migrator = Migrator::with_migrations(steps.map(step).collect());
     migrator.run(database).await.map_err(refusal)
 }
 

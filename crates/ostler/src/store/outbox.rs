@@ -259,7 +259,7 @@ pub(crate) async fn list_failed(
     limit: u32,
 ) -> Result<Vec<Failed>, StoreError> {
     let after = after.map(|id| id.to_string()).unwrap_or_default();
-    let sql = "SELECT * FROM outbox WHERE state = 'failed' AND id > $1 ORDER BY id LIMIT $2";
+    let sql = "SELECT * FROM outbox WHERE state = 'failed' AND id > $1 ORDER BY id LIMIT +$2";
     let rows = conn.fetch_all(sql, values![&after, i64::from(limit)]).await?;
     let failed = |row: &Row| {
         Ok(Failed {
@@ -290,7 +290,7 @@ pub(crate) async fn remove_before(
 ) -> Result<u64, StoreError> {
     let sql = "DELETE FROM outbox WHERE id IN (
                    SELECT id FROM outbox WHERE state IN ('sent', 'failed') AND ended_at < $1
-                   ORDER BY ended_at LIMIT $2)";
+                   ORDER BY ended_at LIMIT +$2)";
     conn.execute(sql, values![before, i64::from(limit)]).await
 }
 

@@ -159,6 +159,7 @@ pub(crate) async fn find(
 }
 
 /// Returns the open requests of a conversation.
+#[cfg(test)]
 pub(crate) async fn open_in(
     conn: &mut Conn,
     conversation: ConversationId,
@@ -189,7 +190,7 @@ pub(crate) async fn remove_before(
     let sql = "DELETE FROM permission_requests WHERE id IN (
                    SELECT id FROM permission_requests
                    WHERE state = 'resolved' AND resolved_at < $1
-                   ORDER BY resolved_at LIMIT $2)";
+                   ORDER BY resolved_at LIMIT +$2)";
     conn.execute(sql, values![before, i64::from(limit)]).await
 }
 

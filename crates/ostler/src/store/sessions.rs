@@ -58,14 +58,17 @@ pub(crate) async fn keep(
     .map(drop)
 }
 
-/// Forgets the session of an agent, which is lost or was reset.
-pub(crate) async fn forget(
+/// Keeps what is new of a session, if it still is the one of its agent.
+pub(crate) async fn refresh(
     conn: &mut Conn,
     conversation: ConversationId,
     agent: &str,
+    session: &Session,
 ) -> Result<(), StoreError> {
-    let sql = "DELETE FROM sessions WHERE conversation = $1 AND agent = $2";
-    conn.execute(sql, values![conversation, agent]).await.map(drop)
+    let sql = "UPDATE sessions SET memo = $4, updated_at = $5
+               WHERE conversation = $1 AND agent = $2 AND session = $3";
+    let values = values![conversation, agent, &session.session, &session.memo, session.updated_at];
+    conn.execute(sql, values).await.map(drop)
 }
 
 /// Forgets the sessions of all agents but one.

@@ -1,7 +1,7 @@
 //! Stores for tests: a new one for each test, on both databases. PostgreSQL is
 //! there if `OSTLER_TEST_POSTGRES` names a server where databases may be made.
 
-use std::{future::Future, path::PathBuf, str::FromStr as _, sync::OnceLock};
+use std::{future::Future, path::PathBuf, str::FromStr as _, sync::OnceLock, time::Duration};
 
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _,
@@ -9,8 +9,14 @@ use sqlx::{
 };
 use tempfile::TempDir;
 
-use super::{BoxFuture, Conn, Location, Store, StoreError, Use, db::Row};
-use crate::{clock::Millis, id::OutboxId};
+use super::{
+    BoxFuture, Conn, Location, Store, StoreError, Use,
+    db::{Dialect, Row, values},
+};
+use crate::{
+    clock::Millis,
+    id::{ConversationId, OutboxId},
+};
 
 /// A place for a store of a test's own.
 pub(crate) struct Place {
@@ -49,7 +55,7 @@ impl Place {
         }
     }
 
-    async fn remove(self) {
+    pub(crate) async fn remove(self) {
         if let Some((server, name)) = self.server {
             let mut admin = connect(&server).await;
             let sql = format!("DROP DATABASE {name} WITH (FORCE)");
@@ -198,4 +204,71 @@ pub(crate) async fn clear_queue(store: &Store) {
             })
         })
         .await;
+}
+
+/// Makes it longer ago that anything was said or done in a conversation.
+pub(crate) async fn age(store: &Store, conversation: ConversationId, by: Duration) {
+    let then = Millis::now().before(by);
+    store
+        .must((conversation, then), |conn, (id, then)| {
+            Box::pin(async move {
+                for sql in [
+                    "UPDATE conversations SET last_user_at = $2 WHERE id = $1",
+                    "UPDATE turns SET ended_at = $2 WHERE conversation = $1",
+                ] {
+                    conn.execute(sql, values![*id, *then]).await?;
+                }
+                Ok(())
+            })
+        })
+        .await;
+}
+
+/// Returns what is to be sent, in the order in which it was put.
+pub(crate) async fn replies(store: &Store) -> Vec<serde_json::Value> {
+    let rows: Result<Vec<Row>, StoreError> = store
+        .read((), |conn, ()| {
+            Box::pin(
+                async move { conn.fetch_all("SELECT body FROM outbox ORDER BY id", &[]).await },
+            )
+        })
+        .await;
+    let body = |row: &Row| serde_json::from_str(&row.text("body").unwrap()).unwrap();
+    rows.unwrap().iter().map(body).collect()
+}
+
+/// Writes, and returns how the database went about each statement.
+pub(crate) async fn plans<A, F>(store: &Store, args: A, body: F) -> Vec<String>
+where
+    A: Send + Sync + 'static,
+    F: for<'a> Fn(&'a mut Conn, &'a A) -> BoxFuture<'a, Result<(), StoreError>>
+        + Send
+        + Sync
+        + 'static,
+{
+    let explained = store.must((args, body), |conn, (args, body)| {
+        Box::pin(async move {
+            if conn.dialect() == Dialect::Postgres {
+                conn.execute("ANALYZE", &[]).await?;
+            }
+            conn.plans = Some(Vec::new());
+            let done = body(conn, args).await;
+            let plans = conn.plans.take();
+            done?;
+            Ok(plans.unwrap_or_default())
+        })
+    });
+    explained.await
+}
+
+/// Returns a folder on the disk of a PostgreSQL server of this machine.
+pub(crate) async fn server_folder(store: &Store) -> PathBuf {
+    let asked = store.read((), |conn, ()| {
+        Box::pin(async move {
+            let row = conn.fetch_one("SHOW data_directory", &[]).await?;
+            row.text("data_directory")
+        })
+    });
+    let data: Result<String, StoreError> = asked.await;
+    PathBuf::from(data.unwrap())
 }

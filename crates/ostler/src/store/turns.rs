@@ -94,6 +94,35 @@ pub(crate) async fn end(
     Ok(conn.execute(sql, values![id, result, now]).await? > 0)
 }
 
+/// Returns the newest turn of a conversation that a job asked for.
+pub(crate) async fn last_of(
+    conn: &mut Conn,
+    conversation: ConversationId,
+) -> Result<Option<StoredTurn>, StoreError> {
+    let sql = "SELECT * FROM turns WHERE conversation = $1 AND job IS NOT NULL
+               ORDER BY id DESC LIMIT 1";
+    let row = conn.fetch_optional(sql, values![conversation]).await?;
+    row.map(|row| StoredTurn::from_row(&row)).transpose()
+}
+
+/// Notes that turns which nobody asked for, and of which nothing was heard for
+/// long, will never end.
+pub(crate) async fn abandon_unasked(
+    conn: &mut Conn,
+    begun_before: Millis,
+    now: Millis,
+) -> Result<u64, StoreError> {
+    let sql = "UPDATE turns SET state = 'abandoned', ended_at = $2
+               WHERE state = 'running' AND job IS NULL AND begun_at < $1";
+    conn.execute(sql, values![begun_before, now]).await
+}
+
+/// Whether a turn runs, as far as the store knows.
+pub(crate) async fn is_running(conn: &mut Conn, id: TurnId) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 AS found FROM turns WHERE id = $1 AND state = 'running'";
+    Ok(conn.fetch_optional(sql, values![id]).await?.is_some())
+}
+
 /// Notes that earlier attempts of a job will never end, and returns how many.
 pub(crate) async fn abandon(
     conn: &mut Conn,
@@ -119,14 +148,6 @@ pub(crate) async fn of_job(conn: &mut Conn, job: JobId) -> Result<Vec<StoredTurn
     rows.iter().map(StoredTurn::from_row).collect()
 }
 
-/// Returns the turn that runs for a job, the newest if several were left.
-pub(crate) async fn open_of(conn: &mut Conn, job: JobId) -> Result<Option<StoredTurn>, StoreError> {
-    let sql = "SELECT * FROM turns WHERE job = $1 AND state = 'running'
-               ORDER BY attempt DESC LIMIT 1";
-    let row = conn.fetch_optional(sql, values![job]).await?;
-    row.map(|row| StoredTurn::from_row(&row)).transpose()
-}
-
 /// Removes turns that ended before a time, at most this many. A turn stays for
 /// as long as its job or one of its events does.
 pub(crate) async fn remove_before(
@@ -139,21 +160,8 @@ pub(crate) async fn remove_before(
                    WHERE state IN ('ended', 'abandoned') AND ended_at < $1
                        AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = old.job)
                        AND NOT EXISTS (SELECT 1 FROM events WHERE events.turn = old.id)
-                   ORDER BY ended_at LIMIT $2)";
+                   ORDER BY ended_at LIMIT +$2)";
     conn.execute(sql, values![before, i64::from(limit)]).await
-}
-
-/// Lists the turns of a conversation by id, beginning after one of them.
-pub(crate) async fn list(
-    conn: &mut Conn,
-    conversation: ConversationId,
-    after: Option<TurnId>,
-    limit: u32,
-) -> Result<Vec<StoredTurn>, StoreError> {
-    let after = after.map(|id| id.to_string()).unwrap_or_default();
-    let sql = "SELECT * FROM turns WHERE conversation = $1 AND id > $2 ORDER BY id LIMIT $3";
-    let rows = conn.fetch_all(sql, values![conversation, &after, i64::from(limit)]).await?;
-    rows.iter().map(StoredTurn::from_row).collect()
 }
 
 /// Lists the newest turns of a conversation, newest first.
@@ -162,7 +170,7 @@ pub(crate) async fn newest(
     conversation: ConversationId,
     limit: u32,
 ) -> Result<Vec<StoredTurn>, StoreError> {
-    let sql = "SELECT * FROM turns WHERE conversation = $1 ORDER BY id DESC LIMIT $2";
+    let sql = "SELECT * FROM turns WHERE conversation = $1 ORDER BY id DESC LIMIT +$2";
     let rows = conn.fetch_all(sql, values![conversation, i64::from(limit)]).await?;
     rows.iter().map(StoredTurn::from_row).collect()
 }

@@ -1,7 +1,7 @@
 //! The one that writes to a SQLite store. Writes that arrive while a commit is
 //! under way share the next one, so that many are made durable by one flush of
-//! the disk. Each has a savepoint of its own: one that fails undoes nothing of
-//! the others. Nobody gets an answer before the commit.
+//! the disk. One that fails undoes nothing of the others: they are done again,
+//! then each with a savepoint of its own. Nobody gets an answer before the commit.
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -78,8 +78,30 @@ async fn write(conn: &mut Conn, batch: &mut Vec<Box<dyn Pending>>, hub: &Hub) {
 
 /// Runs writes in one transaction. An error undoes all of them.
 async fn commit(conn: &mut Conn, batch: &mut [Box<dyn Pending>]) -> Result<(), StoreError> {
-    let outcome = transact(conn, batch).await;
-    if outcome.is_err() {
+    match attempt(conn, batch, Savepoints::None).await? {
+        Verdict::Keep => Ok(()),
+        // It has its own error, and nobody else was undone with it.
+        Verdict::Undo if batch.len() == 1 => Ok(()),
+        Verdict::Undo => attempt(conn, batch, Savepoints::Each).await.map(drop),
+    }
+}
+
+/// Whether the writes of a transaction can be undone one by one. Nearly always
+/// all of them succeed, and the savepoints would be half of the statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Savepoints {
+    None,
+    Each,
+}
+
+/// Runs writes in one transaction, which is gone if this does not return `Keep`.
+async fn attempt(
+    conn: &mut Conn,
+    batch: &mut [Box<dyn Pending>],
+    savepoints: Savepoints,
+) -> Result<Verdict, StoreError> {
+    let outcome = transact(conn, batch, savepoints).await;
+    if !matches!(outcome, Ok(Verdict::Keep)) {
         conn.woken = Topics::default();
         // SQLite may have rolled back by itself, which makes this an error.
         conn.execute("ROLLBACK", values![]).await.ok();
@@ -87,18 +109,31 @@ async fn commit(conn: &mut Conn, batch: &mut [Box<dyn Pending>]) -> Result<(), S
     outcome
 }
 
-async fn transact(conn: &mut Conn, batch: &mut [Box<dyn Pending>]) -> Result<(), StoreError> {
+async fn transact(
+    conn: &mut Conn,
+    batch: &mut [Box<dyn Pending>],
+    savepoints: Savepoints,
+) -> Result<Verdict, StoreError> {
     conn.execute("BEGIN IMMEDIATE", values![]).await?;
     for pending in batch {
-        conn.execute("SAVEPOINT one", values![]).await?;
-        if pending.run(conn).await == Verdict::Undo {
-            conn.execute("ROLLBACK TO one", values![]).await?;
+        match savepoints {
+            Savepoints::None => {
+                if pending.run(conn).await == Verdict::Undo {
+                    return Ok(Verdict::Undo);
+                }
+            }
+            Savepoints::Each => {
+                conn.execute("SAVEPOINT one", values![]).await?;
+                if pending.run(conn).await == Verdict::Undo {
+                    conn.execute("ROLLBACK TO one", values![]).await?;
+                }
+                // Fails if the transaction is gone; then nothing in it counts.
+                conn.execute("RELEASE one", values![]).await?;
+            }
         }
-        // Fails if the transaction is gone; then nothing in it counts.
-        conn.execute("RELEASE one", values![]).await?;
     }
     match conn.execute("COMMIT", values![]).await {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(Verdict::Keep),
         // What reached the disk before it failed may be found there at the next start.
         Err(StoreError::Unavailable(_)) => Err(StoreError::Unclear),
         Err(error) => Err(error),

@@ -7,6 +7,8 @@ mod person;
 mod server;
 mod wrong;
 
+pub(crate) use self::asking::{asking, told};
+
 use std::fs;
 
 use serde_json::{Value, json};

@@ -1,10 +1,12 @@
 //! The gateway as a program, when something is wrong: with what it is started
 //! on, with what it is sent, with the disk, with a reader, or at a bad time.
 
+mod changes;
 mod daemon;
 mod disk;
 mod messages;
 mod queue;
 mod reader;
 mod start;
+mod steering;
 mod stopping;

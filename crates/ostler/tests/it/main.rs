@@ -21,6 +21,7 @@ mod demo;
 mod doctor;
 mod faults;
 mod gateway;
+mod gateway_socket;
 mod own_agent;
 mod processes;
 mod run;

@@ -42,10 +42,7 @@ impl TurnArgs {
         let spec = wishes.agent(settings).map_err(Refused::usage)?;
         let cwd = working_directory(self.cwd.as_deref())?;
         let mut request = wishes.request(spec, &cwd, settings, host);
-        let kept = match settings.server_of(&spec.name) {
-            Some(server) => Kept::Server(server.url()),
-            None => Kept::Home(request.options.home.as_deref()),
-        };
+        let kept = kept(settings, &spec.name, request.options.home.as_deref());
         request.open = session(self, spec, host, &cwd, kept)?;
         request.memos = MemoKeeping::DataFolder;
         request.transcript.clone_from(&self.transcript);
@@ -82,6 +79,29 @@ impl TurnArgs {
         })
     }
 
+    /// Returns the same for somebody else who runs the turn, once: what depends
+    /// on where and by whom it was typed is settled here.
+    pub(crate) fn wishes_elsewhere(
+        &self,
+        settings: &Settings,
+        host: &Host,
+    ) -> Result<Wishes, Refused> {
+        let mut wishes = self.wishes()?;
+        let cwd = working_directory(self.cwd.as_deref())?;
+        if self.session.is_some() || self.continue_newest {
+            let spec = wishes.agent(settings).map_err(Refused::usage)?;
+            let home = wishes.home(&spec.name, host);
+            let kept = kept(settings, &spec.name, home.as_deref());
+            let open = session(self, spec, host, &cwd, kept)?;
+            wishes.session = open.memo().map(|memo| memo.id.clone());
+            // The session is this agent's, whichever is configured there.
+            wishes.agent = Some(spec.name.to_string());
+        }
+        wishes.cwd = Some(cwd);
+        wishes.retries = Some(0);
+        Ok(wishes)
+    }
+
     /// Returns the same for a new conversation with another agent, to whom what
     /// was said about this one's model, session and program does not apply.
     pub(crate) fn for_agent(&self, name: &str) -> Self {
@@ -94,6 +114,14 @@ impl TurnArgs {
             agent_args: Vec::new(),
             ..self.clone()
         }
+    }
+}
+
+/// Returns where an agent keeps its sessions.
+fn kept<'a>(settings: &'a Settings, agent: &str, home: Option<&'a Path>) -> Kept<'a> {
+    match settings.server_of(agent) {
+        Some(server) => Kept::Server(server.url()),
+        None => Kept::Home(home),
     }
 }
 

@@ -158,7 +158,8 @@ fn entry(sending: &Sending, reason: &str, is_unsure: bool, now: Millis) -> Entry
 fn warning(sending: &Sending, reason: &str, is_unsure: bool, now: Millis) -> NewEvent {
     let message = &sending.message;
     let to = channel::place(&message.channel, &message.address);
-    let job = Reply::from_json(&message.body).map(|reply| format!(" of {}", reply.job));
+    let job = Reply::from_json(&message.body).ok().and_then(|reply| reply.job);
+    let job = job.map(|job| format!(" of {job}"));
     let tries = if sending.attempt == 1 {
         "one attempt".to_owned()
     } else {

@@ -26,7 +26,7 @@ impl Pace {
         first: Duration::from_secs(1),
         longest: Duration::from_secs(5 * 60),
         longest_asked: Duration::from_secs(60 * 60),
-        tries: 10,
+        tries: 24,
         lease: Duration::from_secs(60),
         first_store: Duration::from_millis(250),
         longest_store: Duration::from_secs(15),
@@ -72,14 +72,12 @@ mod tests {
     const PACE: Pace = Pace::USUAL;
 
     #[test]
-    fn the_wait_doubles_and_the_tenth_attempt_is_the_last() {
+    fn the_wait_doubles_up_to_the_longest_and_the_last_attempt_has_none() {
         let waits: Vec<_> = (1..=10).map(|attempt| PACE.retry_in(attempt, None)).collect();
-        let seconds = [1, 2, 4, 8, 16, 32, 64, 128, 256].map(|s| Some(Duration::from_secs(s)));
-        assert_eq!(waits[..9], seconds);
-        assert_eq!(waits[9], None);
-        let patient = Pace { tries: 100, ..PACE };
-        assert_eq!(patient.retry_in(10, None), Some(Duration::from_secs(300)));
-        assert_eq!(patient.retry_in(99, None), Some(Duration::from_secs(300)));
+        let seconds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300];
+        assert_eq!(waits, seconds.map(|seconds| Some(Duration::from_secs(seconds))));
+        assert_eq!(PACE.retry_in(PACE.tries - 1, None), Some(Duration::from_secs(300)));
+        assert_eq!(PACE.retry_in(PACE.tries, None), None);
     }
 
     #[test]
@@ -95,7 +93,7 @@ mod tests {
         assert_eq!(PACE.retry_in(1, minutes(10)), minutes(10));
         assert_eq!(PACE.retry_in(1, minutes(24 * 60)), minutes(60));
         assert_eq!(PACE.retry_in(1, minutes(0)), Some(Duration::from_secs(1)));
-        assert_eq!(PACE.retry_in(10, minutes(1)), None);
+        assert_eq!(PACE.retry_in(PACE.tries, minutes(1)), None);
     }
 
     proptest! {

@@ -49,6 +49,33 @@ on_both! {
         rig.stop().await;
     }
 
+    async fn a_good_message_is_answered_though_a_bad_one_was_combined_with_it(store: Store) {
+        let rig = Rig::new(store, Knobs { busy: Busy::Combine, ..Knobs::default() }).await;
+        rig.send("a", "gate").await;
+        rig.until_hanging().await;
+        let good = rig.send("a", "good").await.job;
+        let bad = rig.send("a", "fail").await.job;
+        rig.open_gate();
+        assert_eq!(text_of(&rig.end_of(good).await.1), "good");
+        assert_eq!(rig.end_of(bad).await.1.state, JobState::Dead);
+        assert_eq!(rig.calls(), ["new|gate", "s1|good//fail", "s1|good", "s1|fail"]);
+        rig.stop().await;
+    }
+
+    async fn who_cancels_a_message_cancels_no_others_that_were_combined_with_it(store: Store) {
+        let rig = Rig::new(store, Knobs { busy: Busy::Combine, ..Knobs::default() }).await;
+        rig.send("a", "gate").await;
+        rig.until_hanging().await;
+        let first = rig.send("a", "hang").await.job;
+        let second = rig.send("a", "second").await.job;
+        rig.open_gate();
+        rig.until_hanging().await;
+        rig.gateway.cancel_job(first).await.unwrap();
+        assert_eq!(rig.end_of(first).await.1.state, JobState::Cancelled);
+        assert_eq!(text_of(&rig.end_of(second).await.1), "second");
+        rig.stop().await;
+    }
+
     async fn a_newer_message_interrupts_the_running_turn(store: Store) {
         let rig = Rig::new(store, Knobs { busy: Busy::Interrupt, ..Knobs::default() }).await;
         let running = rig.send("a", "hang").await.job;

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     clock::Millis,
     config::Sessions,
-    store::{conversations, sessions},
+    store::{conversations, sessions, testing::age},
 };
 
 on_both! {
@@ -62,15 +62,31 @@ on_both! {
         let Accepted { conversation, job, .. } = rig.send("a", "one").await;
         rig.end_of(job).await;
         rig.ask("a", "two").await;
+        age(&store, conversation, Duration::from_secs(61)).await;
+        rig.ask("a", "three").await;
+        rig.ask("a", "four").await;
+        assert_eq!(rig.calls(), ["new|one", "s1|two", "new|three", "s2|four"]);
+        rig.stop().await;
+    }
+
+    async fn a_turn_that_takes_long_is_no_silence(store: Store) {
+        let sessions = Sessions { idle: Some(Duration::from_secs(60)), ..Sessions::default() };
+        let rig = Rig::new(store.clone(), Knobs { sessions, ..Knobs::default() }).await;
+        let Accepted { conversation, .. } = rig.send("a", "gate").await;
+        rig.until_hanging().await;
+        age(&store, conversation, Duration::from_secs(61)).await;
+        let during = rig.send("a", "during").await.job;
+        age(&store, conversation, Duration::from_secs(61)).await;
+        rig.open_gate();
+        rig.end_of(during).await;
         let then = Millis::now().before(Duration::from_secs(61));
         store
             .must((conversation, then), |conn, (id, then)| {
                 Box::pin(conversations::heard_from_user(conn, *id, *then))
             })
             .await;
-        rig.ask("a", "three").await;
-        rig.ask("a", "four").await;
-        assert_eq!(rig.calls(), ["new|one", "s1|two", "new|three", "s2|four"]);
+        rig.ask("a", "after").await;
+        assert_eq!(rig.calls(), ["new|gate", "s1|during", "s1|after"]);
         rig.stop().await;
     }
 
@@ -91,6 +107,19 @@ on_both! {
         assert!(calls[4].ends_with("|last") && !calls[4].starts_with("new"), "{calls:?}");
         let kept = store.read(conversation, |conn, id| Box::pin(sessions::list(conn, *id)));
         assert_eq!(kept.await.unwrap().len(), 1);
+        rig.stop().await;
+    }
+
+    async fn an_agent_that_cannot_run_does_not_end_the_session_of_another(store: Store) {
+        let rig = Rig::new(store, Knobs::default()).await;
+        rig.ask("a", "one").await;
+        std::fs::rename(rig.path("agent"), rig.path("away")).unwrap();
+        let wishes = Wishes { agent: Some("codex".to_owned()), ..Wishes::default() };
+        let sent = rig.try_send(Inbound { wishes, ..inbound("a", "x") }).await.unwrap();
+        assert_eq!(rig.end_of(sent.job).await.1.state, JobState::Dead);
+        std::fs::rename(rig.path("away"), rig.path("agent")).unwrap();
+        rig.ask("a", "two").await;
+        assert_eq!(rig.calls(), ["new|one", "s1|two"]);
         rig.stop().await;
     }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     clock::Millis,
-    queue::{Limits, Queue, WorkerId},
+    queue::{Queue, WorkerId},
 };
 
 on_both! {
@@ -35,14 +35,14 @@ on_both! {
         assert!(matches!(rig.try_send(inbound("b", "x")).await, Err(Refusal::Stopping)));
         rig.open_gate();
         rig.stop().await;
-        let queue = Queue::new(store, Limits::default());
+        let queue = Queue::new(store);
         assert_eq!(queue.find(job).await.unwrap().unwrap().state, JobState::Done);
         let next = queue.find(next).await.unwrap().unwrap();
         assert!(!next.state.is_over());
     }
 
     async fn a_job_whose_gateway_died_is_run_again_as_a_further_attempt(store: Store) {
-        let queue = Queue::new(store.clone(), Limits::default());
+        let queue = Queue::new(store.clone());
         let rig = Rig::new(store.clone(), Knobs { at_once: 0, ..Knobs::default() }).await;
         let job = rig.send("a", "hello").await.job;
         // Another one claims it and is never heard of again.

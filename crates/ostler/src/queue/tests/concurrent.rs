@@ -11,7 +11,6 @@ use std::{
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::store::{Conn, jobs};
 
 const LANES: usize = 50;
 const JOBS: usize = 2_000;
@@ -49,7 +48,7 @@ async fn produce(queue: &Queue, n_jobs: usize, n_producers: usize) {
 
 on_both! {
     async fn workers_never_overlap_in_a_lane_and_keep_its_order(store: Store) {
-        let queue = Queue::new(store.clone(), no_limits());
+        let queue = Queue::with_limits(store.clone(), no_limits());
         let lanes: Arc<Vec<Watch>> = Arc::new((0..LANES).map(|_| Watch::default()).collect());
         let n_done = Arc::new(AtomicUsize::new(0));
         let mut workers = JoinSet::new();
@@ -94,7 +93,7 @@ on_both! {
     }
 
     async fn the_same_messages_from_many_sides_become_one_job_each(store: Store) {
-        let queue = Queue::new(store, no_limits());
+        let queue = Queue::with_limits(store, no_limits());
         let mut sides = JoinSet::new();
         for _ in 0..4 {
             let queue = queue.clone();
@@ -106,54 +105,9 @@ on_both! {
     }
 
     async fn many_producers_share_the_flushes_of_the_disk(store: Store) {
-        let queue = Queue::new(store, no_limits());
+        let queue = Queue::with_limits(store, no_limits());
         produce(&queue, JOBS, PRODUCERS).await;
         let stats = queue.stats().await.unwrap();
         assert_eq!(stats.ready + stats.waiting, JOBS as u64);
     }
-
-    async fn with_ten_thousand_waiting_jobs_a_claim_is_a_look_at_an_index(store: Store) {
-        for part in 0..20 {
-            store.must(part, |conn, part| Box::pin(fill(conn, *part))).await;
-        }
-        let plans = store.read((), |conn, ()| Box::pin(jobs::plans(conn))).await.unwrap();
-        for plan in &plans {
-            let is_scan = |line: &&str| {
-                line.contains("Seq Scan")
-                    || (line.contains("SCAN jobs") && !line.contains("INDEX"))
-                    || line.contains("TEMP B-TREE")
-            };
-            assert_eq!(plan.lines().find(is_scan), None, "{plan}");
-        }
-        assert!(plans[0].contains("jobs_to_claim"), "{}", plans[0]);
-        let queue = Queue::new(store, no_limits());
-        let started = Instant::now();
-        for _ in 0..LANES {
-            let ticket = claim(&queue).await.unwrap();
-            queue.finish(&ticket, JobEnd::Done, NOW).await.unwrap();
-        }
-        let each = started.elapsed() / (2 * u32::try_from(LANES).unwrap());
-        eprintln!("a claim or finish among ten thousand: {each:?}");
-    }
-}
-
-/// Stores five hundred jobs in one write.
-async fn fill(conn: &mut Conn, part: usize) -> Result<(), StoreError> {
-    for number in part * 500..(part + 1) * 500 {
-        let lane = lane(&(number % LANES).to_string());
-        let seq = jobs::take_place(conn, &lane).await?;
-        let insert = jobs::Insert {
-            id: JobId::new(),
-            lane: &lane,
-            seq,
-            kind: "turn",
-            payload: "{}",
-            priority: 0,
-            max_failures: 3,
-            not_before: Millis(0),
-            now: NOW,
-        };
-        jobs::insert(conn, &insert).await?;
-    }
-    Ok(())
 }

@@ -469,7 +469,7 @@ impl Both {
 async fn play(store: Store, steps: Vec<Step>) {
     testing::clear_queue(&store).await;
     let model = Model { jobs: Vec::new(), messages: BTreeMap::new(), last_seq: 0, now: NOW };
-    let mut both = Both { queue: Queue::new(store, LIMITS), model, tickets: Vec::new() };
+    let mut both = Both { queue: Queue::with_limits(store, LIMITS), model, tickets: Vec::new() };
     for step in &steps {
         both.step(step).await;
         both.compare().await;

@@ -142,7 +142,7 @@ on_both! {
     }
 
     async fn more_jobs_than_one_statement_takes_can_join(store: Store) {
-        let queue = Queue::new(store, Limits { waiting: 200, waiting_in_lane: 200 });
+        let queue = Queue::with_limits(store, Limits { waiting: 200, waiting_in_lane: 200 });
         add(&queue, "a", job()).await;
         let mut all = Vec::new();
         for _ in 0..101 {
@@ -179,7 +179,7 @@ on_both! {
         for (since, expected) in [(NOW, &jobs[1..2]), (Millis(NOW.0 + 1), &[])] {
             let found = store.read(since, |conn, since| {
                 let of = Unanswered { kind: "prompt", but: "local", since: *since };
-                Box::pin(jobs::dead_without_reply(conn, of, 9))
+                Box::pin(jobs::over_without_reply(conn, of, 9))
             });
             let found: Vec<_> = found.await.unwrap().iter().map(|job| job.id).collect();
             assert_eq!(found, expected);

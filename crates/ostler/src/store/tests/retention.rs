@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::{
     id::{JobId, PermissionId, TurnId},
-    queue::{Enqueued, JobEnd, LaneId, Limits, MessageKey, NewJob, Queue, WorkerId},
+    queue::{Enqueued, JobEnd, LaneId, MessageKey, NewJob, Queue, WorkerId},
     store::{
         permissions::{Decision, NewRequest},
         turns::NewTurn,
@@ -79,7 +79,7 @@ async fn turn(store: &Store, job: JobId) -> TurnId {
 
 on_both! {
     async fn what_is_long_over_is_removed_and_what_is_open_stays(store: Store) {
-        let queue = Queue::new(store.clone(), Limits::default());
+        let queue = Queue::new(store.clone());
         let done = add(&queue, Some("m1")).await;
         end(&queue, JobEnd::Done).await;
         let dead = add(&queue, None).await;
@@ -96,7 +96,7 @@ on_both! {
     }
 
     async fn a_turn_stays_for_as_long_as_its_job_or_one_of_its_events(store: Store) {
-        let queue = Queue::new(store.clone(), Limits::default());
+        let queue = Queue::new(store.clone());
         let dead = turn(&store, add(&queue, None).await).await;
         end(&queue, JobEnd::Dead { reason: String::new() }).await;
         let orphan = turn(&store, JobId::new()).await;

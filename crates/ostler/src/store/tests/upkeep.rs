@@ -4,12 +4,12 @@ use std::fs;
 
 use super::{super::testing::Place, *};
 use crate::{
-    queue::{LaneId, Limits, NewJob, Queue},
+    queue::{LaneId, NewJob, Queue},
     store::testing::on_sqlite,
 };
 
 async fn enqueue(store: &Store, lane: &str) {
-    let queue = Queue::new(store.clone(), Limits::default());
+    let queue = Queue::new(store.clone());
     queue.enqueue(LaneId::new(lane), NewJob::new("turn", "{}"), NOW).await.unwrap();
 }
 
@@ -55,6 +55,57 @@ async fn a_postgres_store_is_backed_up_by_its_own_tools() {
         assert!(error.to_string().contains("pg_dump"), "{error}");
     })
     .await;
+}
+
+/// Makes a store as the first version did, and returns a connection to it.
+async fn first_version(place: &Place) -> Conn {
+    let link = match &place.location {
+        Location::Sqlite(path) => {
+            let options = sqlite_options(path).create_if_missing(true);
+            let mut link = sqlite_pool(1).connect_lazy_with(options).acquire().await.unwrap();
+            migrations::run_to(1, &mut *link).await.unwrap();
+            Link::Sqlite(link)
+        }
+        Location::Postgres(options) => {
+            let pool = PgPool::connect_lazy_with(options.as_ref().clone());
+            let mut link = pool.acquire().await.unwrap();
+            migrations::run_to(1, &mut *link).await.unwrap();
+            Link::Postgres(link)
+        }
+    };
+    Conn::new(link)
+}
+
+async fn upgrade(place: Place) {
+    let mut conn = first_version(&place).await;
+    for sql in [
+        "INSERT INTO conversations (id, channel, address, settings, created_at)
+         VALUES ('cnv_01890a5d000070008000000000000001', 'test', 'here', '{}', 1)",
+        "INSERT INTO permission_requests
+             (id, conversation, turn, request, body, state, asked_at, expires_at)
+         VALUES ('prm_01890a5d000070008000000000000002', 'cnv_01890a5d000070008000000000000001',
+             'trn_01890a5d000070008000000000000003', '1', '{}', 'open', 1, 2)",
+    ] {
+        conn.execute(sql, values![]).await.unwrap();
+    }
+    drop(conn);
+    let early = Store::open(&place.location, Use::Look).await.unwrap_err();
+    assert!(matches!(early, StoreError::Older { found: 1, .. }), "{early}");
+    let store = place.open().await;
+    let id = "cnv_01890a5d000070008000000000000001".parse().unwrap();
+    let open = store.read(id, |conn, id| Box::pin(permissions::open_in(conn, *id)));
+    let request = open.await.unwrap().remove(0);
+    assert_eq!((request.request.asked_of, request.resolution), (None, None));
+    store.close().await;
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_store_of_the_first_version_is_brought_up_to_date_with_what_is_in_it() {
+    upgrade(Place::sqlite()).await;
+    if let Some(place) = Place::postgres().await {
+        upgrade(place).await;
+    }
 }
 
 on_both! {

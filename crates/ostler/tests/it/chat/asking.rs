@@ -64,7 +64,7 @@ fn codex(place: &Place, asks: &Value, then: &[Value]) -> String {
 }
 
 /// Writes one that asks whether it may run a command.
-fn asking(place: &Place) -> String {
+pub(crate) fn asking(place: &Place) -> String {
     asking_then(place, &[])
 }
 
@@ -95,7 +95,7 @@ fn curious(place: &Place) -> String {
 }
 
 /// Returns what the agent was told.
-fn told(place: &Place) -> String {
+pub(crate) fn told(place: &Place) -> String {
     until("the agent has its answer", || fs::read_to_string(place.path("answer")).ok())
 }
 

@@ -57,11 +57,14 @@ fn ten_thousand_waiting_messages_slow_no_start_and_keep_their_order() {
     check_order(&place);
 }
 
+/// A job as it is stored: lane, payload, state, started, ended.
+type Row = (String, String, String, Option<i64>, Option<i64>);
+
 /// In each conversation those are answered that came first, one after the other,
 /// and the others still wait in the order of their texts.
 fn check_order(place: &Place) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let rows: Vec<(String, String, String, Option<i64>, Option<i64>)> = runtime.block_on(async {
+    let rows: Vec<Row> = runtime.block_on(async {
         let options = SqliteConnectOptions::new().filename(place.path("data/ostler.db"));
         let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
         let sql = "SELECT lane, payload, state, started_at, ended_at FROM jobs ORDER BY lane, seq";

@@ -1,0 +1,13 @@
+//! What everything that runs in a gateway works with.
+
+use super::{log::Log, unasked::Unasked};
+use crate::{queue::Queue, store::Store};
+
+/// The store and what is built on it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Tools {
+    pub(crate) store: Store,
+    pub(crate) queue: Queue,
+    pub(crate) log: Log,
+    pub(crate) unasked: Unasked,
+}

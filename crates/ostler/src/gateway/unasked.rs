@@ -1,0 +1,172 @@
+//! Turns that an agent begins by itself, such as when work in the background has
+//! ended. They belong to the conversation whose session they run in: their
+//! events are in its log, and what they say is sent like any reply.
+//!
+//! No job stands behind them. One that is cut off is not begun again.
+
+use ostler_core::{
+    event::{EventBody, TurnReport},
+    turn::Turn,
+};
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    begin::{Beginning, Place},
+    ending::{self, Turned},
+    log::Log,
+    persistence::{Persistence, Then},
+    record::record,
+    requests::Requests,
+    result::{self, Outcome},
+};
+use crate::{
+    clock::Millis,
+    id::TurnId,
+    store::{
+        BoxFuture, Conn, Store, StoreError,
+        events::{self, NewEvent},
+        sessions,
+        turns::{self, NewTurn},
+    },
+};
+
+/// How many such turns may wait to be listened to; further ones are forgotten.
+const AHEAD: usize = 8;
+
+/// Listens to turns that nobody asked for. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Unasked {
+    store: Store,
+    log: Log,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Whose turns they are.
+struct Listener {
+    unasked: Unasked,
+    place: Place,
+    agent: String,
+}
+
+impl Unasked {
+    pub(crate) fn new(store: Store, log: Log, tasks: TaskTracker, stop: CancellationToken) -> Self {
+        Self { store, log, tasks, stop }
+    }
+
+    /// Listens to the session of a turn that begins, for as long as its process
+    /// has it open.
+    pub(crate) fn listener(&self, beginning: &Beginning) -> mpsc::Sender<Turn> {
+        let (turns, begun) = mpsc::channel(AHEAD);
+        let place = beginning.place.clone();
+        let agent = beginning.agent.name.to_string();
+        let listener = Listener { unasked: self.clone(), place, agent };
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(listener.listen(begun)).await;
+        });
+        turns
+    }
+}
+
+impl Listener {
+    async fn listen(self, mut begun: mpsc::Receiver<Turn>) {
+        while let Some(turn) = begun.recv().await {
+            if let Ok(id) = turn.id().as_str().parse() {
+                self.follow(turn, id).await;
+            }
+        }
+    }
+
+    async fn follow(&self, mut turn: Turn, id: TurnId) {
+        let begins = NewTurn {
+            id,
+            conversation: self.place.conversation,
+            job: None,
+            attempt: 1,
+            agent: self.agent.clone(),
+            begun_at: Millis::now(),
+        };
+        self.write(begins, |conn, turn| Box::pin(begin(conn, turn))).await;
+        let mut requests = Requests::new(&self.unasked.store, &self.place, id);
+        let mut last = Vec::new();
+        loop {
+            let event = tokio::select! {
+                event = turn.next() => event,
+                () = requests.answered() => {
+                    requests.answer(&turn).await;
+                    continue;
+                }
+            };
+            let Some(event) = event else { return };
+            let request = requests.event(&event).await;
+            let stored = record(self.place.conversation, id, &event, request);
+            if let EventBody::Complete(report) = event.body {
+                last.push(stored);
+                self.end(id, &report, last).await;
+                return;
+            }
+            if matches!(event.body, EventBody::Error(_)) {
+                last.push(stored);
+            } else if self.unasked.log.append(stored).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn end(&self, id: TurnId, report: &TurnReport, last: Vec<NewEvent>) {
+        // What happened before the end is stored before it.
+        if self.unasked.log.flush().await.is_err() {
+            return;
+        }
+        let text = serde_json::to_string(report).unwrap_or_else(|_| "{}".to_owned());
+        let turn = Turned { id, agent: self.agent.clone(), report: text };
+        let outcome = Outcome::of(report, self.place.target.clone());
+        let memo = result::session(report);
+        let args = (self.place.clone(), turn, outcome, memo, last, Millis::now());
+        self.write(args, |conn, (place, turn, outcome, memo, last, now)| {
+            Box::pin(async move {
+                if !turns::end(conn, turn.id, &turn.report, *now).await? {
+                    // It was written before, by a try that nobody heard of.
+                    return Ok(());
+                }
+                if let Some(memo) = memo {
+                    // The conversation may have begun afresh meanwhile.
+                    let session = ending::stored(memo, *now);
+                    sessions::refresh(conn, place.conversation, &turn.agent, &session).await?;
+                }
+                ending::say(conn, place, turn, outcome, *now).await?;
+                events::append(conn, last).await.map(drop)
+            })
+        })
+        .await;
+    }
+
+    /// Writes, for as long as it takes.
+    async fn write<A, F>(&self, args: A, body: F)
+    where
+        A: Clone + Send + Sync + 'static,
+        F: for<'a> Fn(&'a mut Conn, &'a A) -> BoxFuture<'a, Result<(), StoreError>>
+            + Copy
+            + Send
+            + Sync
+            + 'static,
+    {
+        let mut persistence = Persistence::new("a turn that nobody asked for");
+        while let Err(error) = self.unasked.store.write_repeatable(args.clone(), body).await {
+            let is_closed = matches!(error, StoreError::Closed);
+            if is_closed || persistence.after(&error).await == Then::GiveUp {
+                return;
+            }
+        }
+    }
+}
+
+/// Stores that a turn begins, once.
+async fn begin(conn: &mut Conn, turn: &NewTurn) -> Result<(), StoreError> {
+    match turns::find(conn, turn.id).await? {
+        Some(_) => Ok(()),
+        None => turns::begin(conn, turn).await,
+    }
+}
