@@ -16,6 +16,9 @@ pub(crate) struct Reply {
     /// The message that it answers; none if the agent spoke by itself.
     #[serde(default)]
     pub(crate) job: Option<JobId>,
+    /// Messages that were answered together with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) with: Vec<JobId>,
     /// The turn that answered, if one ran.
     pub(crate) turn: Option<TurnId>,
     pub(crate) text: Option<String>,
@@ -72,7 +75,7 @@ mod tests {
         for (turn, text, error) in
             [(Some(TurnId::new()), Some("yes".to_owned()), None), (None, None, Some(error))]
         {
-            let reply = Reply { conversation, job: Some(job), turn, text, error };
+            let reply = Reply { conversation, job: Some(job), with: vec![job], turn, text, error };
             let written = reply.to_json();
             assert!(written.contains("\"v\":1"), "{written}");
             let further = written.replace("\"v\":1", "\"v\":1,\"mood\":\"good\"");

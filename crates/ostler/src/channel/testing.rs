@@ -147,6 +147,7 @@ pub(crate) fn message(channel: &str, address: &str, text: &str) -> NewMessage {
     let reply = Reply {
         conversation: ConversationId::new(),
         job: Some(job),
+        with: Vec::new(),
         turn: Some(TurnId::new()),
         text: Some(text.to_owned()),
         error: None,

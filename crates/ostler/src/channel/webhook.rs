@@ -99,6 +99,8 @@ struct Body<'a> {
     id: OutboxId,
     conversation: ConversationId,
     job: Option<JobId>,
+    #[serde(skip_serializing_if = "<[JobId]>::is_empty")]
+    with: &'a [JobId],
     turn: Option<TurnId>,
     text: Option<&'a str>,
     error: Option<&'a ReplyError>,
@@ -128,6 +130,7 @@ impl Webhook {
             id: sending.id,
             conversation: reply.conversation,
             job: reply.job,
+            with: &reply.with,
             turn: reply.turn,
             text: reply.text.as_deref(),
             error: reply.error.as_ref(),

@@ -119,7 +119,8 @@ async fn put(
         }
         // A job that will be done again is answered then.
         if let Some(outcome) = ending.outcome.as_ref().filter(|_| state.is_over()) {
-            reply(conn, ticket, place, turn, outcome, now).await?;
+            let with = &ending.joined.jobs;
+            reply(conn, ticket, place, turn, with, outcome, now).await?;
         }
     }
     events::append(conn, &ending.events).await.map(drop)
@@ -137,11 +138,12 @@ pub(crate) async fn reply(
     ticket: &Ticket,
     place: &Place,
     turn: Option<&Turned>,
+    with: &[JobId],
     outcome: &Outcome,
     now: Millis,
 ) -> Result<(), StoreError> {
     let turn = turn.map(|turn| turn.id);
-    let said = Said { key: reply_key(ticket), job: Some(ticket.job), turn, outcome };
+    let said = Said { key: reply_key(ticket), job: Some(ticket.job), with, turn, outcome };
     put_out(conn, place, said, now).await
 }
 
@@ -153,7 +155,8 @@ pub(crate) async fn say(
     outcome: &Outcome,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let said = Said { key: turn.id.to_string(), job: None, turn: Some(turn.id), outcome };
+    let (key, turn) = (turn.id.to_string(), Some(turn.id));
+    let said = Said { key, job: None, with: &[], turn, outcome };
     put_out(conn, place, said, now).await
 }
 
@@ -162,6 +165,7 @@ struct Said<'a> {
     /// What makes it the same, however often it is put.
     key: String,
     job: Option<JobId>,
+    with: &'a [JobId],
     turn: Option<TurnId>,
     outcome: &'a Outcome,
 }
@@ -173,7 +177,7 @@ async fn put_out(
     said: Said<'_>,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let Said { key, job, turn, outcome } = said;
+    let Said { key, job, with, turn, outcome } = said;
     if outcome.target.channel() == LOCAL {
         return Ok(());
     }
@@ -181,6 +185,7 @@ async fn put_out(
     let body = Reply {
         conversation: place.conversation,
         job,
+        with: with.to_vec(),
         turn,
         text: outcome.text.clone(),
         error: error.map(|error| ReplyError {

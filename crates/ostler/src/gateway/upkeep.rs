@@ -92,7 +92,7 @@ async fn answer_for_the_dead(store: &Store, now: Millis) -> Result<(), StoreErro
         let args = (ticket, place, outcome, now);
         store
             .write_repeatable(args, |conn, (ticket, place, outcome, now)| {
-                Box::pin(ending::reply(conn, ticket, place, None, outcome, *now))
+                Box::pin(ending::reply(conn, ticket, place, None, &[], outcome, *now))
             })
             .await?;
     }

@@ -125,12 +125,19 @@ fn tell(sending: &Sending, note: &Note, is_news: bool) {
         Note::Untried => tracing::debug!(%reply, "a reply was given back, for it is time to stop"),
         Note::Sent(_) => tracing::debug!(%reply, attempt, to, "a reply was sent"),
         Note::Failed { reason, wait: Some(wait), .. } => {
-            tracing::info!(%reply, attempt, to, reason, ?wait, "a reply was not taken; it waits");
+            let why = outline(reason);
+            tracing::info!(%reply, attempt, to, why, ?wait, "a reply was not taken; it waits");
         }
         Note::Failed { reason, wait: None, .. } => {
-            tracing::warn!(%reply, conversation, attempt, to, reason, "a reply was given up");
+            let why = outline(reason);
+            tracing::warn!(%reply, conversation, attempt, to, why, "a reply was given up");
         }
     }
+}
+
+/// Returns a reason without the receiver's own words, which may repeat the reply.
+fn outline(reason: &str) -> &str {
+    reason.split_once(": ").map_or(reason, |(outline, _)| outline)
 }
 
 /// Makes the line of the audit about a message that was given up.
