@@ -10,6 +10,7 @@
 mod http;
 mod notify;
 mod reload;
+mod taken;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -119,7 +120,11 @@ impl Daemon {
         let here = std::env::current_dir().map_err(StartError::Folder)?;
         let place = parts.location.to_string();
         let failed = |source| StartError::Store { place: place.clone(), source };
-        let store = Store::open(&parts.location, Use::Gateway).await.map_err(failed)?;
+        let store = taken::wait_while(
+            |error| matches!(error, StoreError::InUse { .. }),
+            || Store::open(&parts.location, Use::Gateway),
+        );
+        let store = store.await.map_err(failed)?;
         let daemon = Self::start_on(&store, here, parts).await;
         if daemon.is_err() {
             store.close().await;
@@ -135,9 +140,15 @@ impl Daemon {
         let host = Host::new(settings.host_config());
         let policy = Policy::new(&config, settings, host.clone(), here.clone());
         check_agent(&policy, &tasks).await?;
-        let listener = http::bind(config.gateway.listen).await?;
+        let listener =
+            taken::wait_while(http::ListenError::is_taken, || http::bind(config.gateway.listen));
+        let listener = listener.await?;
         let address = listener.local_addr().unwrap_or(config.gateway.listen);
-        let socket = Listening::bind(host.data_dir()).await?;
+        let socket = taken::wait_while(
+            |error| matches!(error, BindError::InUse(_)),
+            || Listening::bind(host.data_dir()),
+        );
+        let socket = socket.await?;
         let policy = watch::Sender::new(Arc::new(policy));
         let failed = |source| StartError::Store { place: store.location().to_string(), source };
         let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease);

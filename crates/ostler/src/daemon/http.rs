@@ -62,6 +62,13 @@ pub(crate) enum ListenError {
     },
 }
 
+impl ListenError {
+    /// Returns whether somebody else listens there.
+    pub(super) fn is_taken(&self) -> bool {
+        matches!(self, Self::Refused { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+    }
+}
+
 #[expect(clippy::wildcard_enum_match_arm, reason = "the list of them is the system's, and open")]
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
