@@ -24,6 +24,8 @@ const CONVERSATIONS: usize = 8;
 const LONGEST_RUN: u64 = 8;
 /// How much later, at most.
 const LONGEST_WAIT: Duration = Duration::from_millis(300);
+/// A time for which a write is not tried again.
+const OUTAGE: Duration = Duration::from_millis(1500);
 /// After how many kills everything is answered before the next: a job whose
 /// gateway ends ten times without an answer is given up, which is not tried here.
 const IN_A_ROW: usize = 5;
@@ -106,6 +108,11 @@ impl Experiment {
     /// Lets a random time pass: at which moment it hits is the experiment.
     pub(crate) fn wait_a_little(&mut self) {
         std::thread::sleep(self.chance.within(LONGEST_WAIT));
+    }
+
+    /// Lets more time pass than a gateway hides from its senders.
+    pub(crate) fn wait_long(&self) {
+        std::thread::sleep(OUTAGE);
     }
 
     /// Ends the sending, waits for the last reply, stops the gateways and

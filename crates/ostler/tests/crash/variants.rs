@@ -45,7 +45,11 @@ fn a_database_that_is_killed_under_a_gateway_loses_and_doubles_nothing() {
         experiment.wait_for_moment();
         server.crash();
         if experiment.chance.coin() {
-            experiment.wait_a_little();
+            if experiment.chance.below(5) == 0 {
+                experiment.wait_long();
+            } else {
+                experiment.wait_a_little();
+            }
             server.start();
         } else {
             gateway.kill();
