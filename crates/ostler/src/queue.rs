@@ -13,7 +13,7 @@
 //!   only this code. The row of the lane is the lock that orders everything
 //!   that ends a job or adds one; a claim needs no lock but the job's own row.
 //! - `attempt` counts claims, and is the fencing token: a worker that lost its
-//!   lease and comes back late changes nothing ([`Lease::Lost`]).
+//!   lease and comes back late changes nothing ([`Finished::Lost`]).
 //! - `failures` counts the attempts that ended without an end of the job, and
 //!   makes it dead in the end. A job that was given back in good order
 //!   ([`JobEnd::Release`]) has not failed.
