@@ -2,6 +2,7 @@
 //! adds to a turn that it stores.
 
 mod crowd;
+mod disk;
 mod gateway;
 mod intake;
 mod kept;

@@ -2,8 +2,6 @@
 //! done, beside how often the disk can make something durable at all.
 
 use std::{
-    fs::OpenOptions,
-    io::{Seek as _, Write as _},
     path::Path,
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
@@ -11,7 +9,10 @@ use std::{
 
 use serde_json::json;
 
-use super::gateway::{Daemon, Ground};
+use super::{
+    disk::Disk,
+    gateway::{Daemon, Ground},
+};
 use crate::figures::{median, quartiles};
 
 /// How many send at a time, each its next message when the last was accepted.
@@ -48,8 +49,9 @@ pub(super) fn measure(place: &Path) -> bool {
     }
     let mut rates: Vec<Vec<f64>> = daemons.iter().map(|_| Vec::new()).collect();
     let mut flushes = Vec::new();
+    let mut disk = Disk::new(&grounds[0].1.data());
     for _ in 0..ROUNDS {
-        flushes.push(flush_rate(&grounds[0].1.data()));
+        flushes.push(flush_rate(&mut disk));
         for (daemon, rates) in daemons.iter().zip(&mut rates) {
             rates.push(intake_rate(daemon));
         }
@@ -86,21 +88,15 @@ fn intake_rate(daemon: &Daemon) -> f64 {
     rate(n_accepted.into_inner(), started)
 }
 
-/// Writes a page and makes it durable, again and again, as a log does.
-fn flush_rate(folder: &Path) -> f64 {
-    let path = folder.join("flushes");
-    let mut file = OpenOptions::new().create(true).append(true).open(&path).unwrap();
+/// Flushes the disk again and again, and returns how often in a second.
+fn flush_rate(disk: &mut Disk) -> f64 {
     let started = Instant::now();
     let mut n_flushes = 0;
     while started.elapsed() < SPAN / 4 {
-        file.write_all(&[0; 4096]).unwrap();
-        file.sync_data().unwrap();
+        disk.flush();
         n_flushes += 1;
     }
-    let rate = rate(n_flushes, started);
-    file.rewind().unwrap();
-    std::fs::remove_file(path).unwrap();
-    rate
+    rate(n_flushes, started)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a few seconds fit")]

@@ -7,7 +7,10 @@ use ostler_core::{agent::AGENTS, event::Mode};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::gateway::{Daemon, Ground};
+use super::{
+    disk::Disk,
+    gateway::{Daemon, Ground},
+};
 use crate::{
     client::Client,
     figures::{Clock, Column, FIRST_TEXT, Gateway, PROMPT, TOTAL, Took, column, median, quartiles},
@@ -26,13 +29,14 @@ const PLAYED: [&str; 4] = ["claude", "codex", "gemini", "pi"];
 pub(super) fn compare(place: &Path, runtime: &Runtime) -> bool {
     let ground = Ground::new(&place.join("kept"), &json!({}));
     let daemon = Daemon::start(&ground);
+    let mut disk = Disk::new(&ground.data());
     let mut fine = true;
     for spec in AGENTS.iter().copied().filter(|spec| PLAYED.contains(&&*spec.name)) {
         let stand = Stand::scripted(place, spec, runtime);
         let plan = stand.plan(Mode::Warm);
         let mut direct = raw::start(stand.name, stand.command(&plan), &stand.request);
         let mut through = Kept::new(daemon.client(), stand.name);
-        let (mut raw, mut stored) = (Vec::new(), Vec::new());
+        let (mut raw, mut stored, mut flushes) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..ROUNDS + 5 {
             let one = direct.turn();
             let other = through.turn();
@@ -40,8 +44,10 @@ pub(super) fn compare(place: &Path, runtime: &Runtime) -> bool {
             if round >= 5 {
                 raw.push(one);
                 stored.push(other);
+                flushes.push(disk.flush());
             }
         }
+        println!("  {:<8} n={ROUNDS:<4} flush of the disk ms {}", stand.name, quartiles(flushes));
         fine &= print(stand.name, &raw, &stored) <= LIMIT;
     }
     daemon.stop();
