@@ -18,6 +18,14 @@ impl Message {
     fn echo(self) -> String {
         format!("You said {self}.")
     }
+
+    /// Returns the message that a text is or answers, by what stands before its name.
+    pub(crate) fn after(mark: &str, text: &str) -> Option<Self> {
+        let word = text.split_once(mark)?.1;
+        let word = word.split(|c: char| c != '-' && !c.is_alphanumeric()).next()?;
+        let (conversation, number) = word.strip_prefix('c')?.split_once('-')?;
+        Some(Self { conversation: conversation.parse().ok()?, number: number.parse().ok()? })
+    }
 }
 
 impl fmt::Display for Message {
@@ -48,6 +56,8 @@ pub(crate) struct Delivered {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredJob {
     pub(crate) id: String,
+    /// The message that it came from, if its prompt says so.
+    pub(crate) message: Option<Message>,
     pub(crate) conversation: usize,
     pub(crate) place: i64,
     pub(crate) state: String,
@@ -139,7 +149,7 @@ impl Books {
         let by_id: BTreeMap<&str, &StoredJob> =
             stored.iter().map(|job| (job.id.as_str(), job)).collect();
         for job in stored.iter().filter(|job| !self.jobs.contains_key(&job.id)) {
-            self.faults.push(Fault::Unknown { what: format!("the job {}", job.id) });
+            self.faults.push(stray(job.message, format!("the job {}", job.id)));
         }
         let mut answered = 0;
         for (id, message) in &self.jobs {
@@ -195,7 +205,9 @@ impl Books {
         let mut keys: BTreeMap<&str, &str> = BTreeMap::new();
         for reply in delivered {
             let Some(message) = self.jobs.get(&reply.job).copied() else {
-                self.faults.push(Fault::Unknown { what: format!("the reply {}", reply.key) });
+                let message =
+                    Message::after("You said ", reply.text.as_deref().unwrap_or_default());
+                self.faults.push(stray(message, format!("the reply {}", reply.key)));
                 continue;
             };
             match keys.insert(&reply.job, &reply.key) {
@@ -280,6 +292,14 @@ impl Books {
     }
 }
 
+/// What it is that nobody was told of: a message once more, if it says which.
+fn stray(message: Option<Message>, what: String) -> Fault {
+    match message {
+        Some(message) => Fault::Duplicated { message, what },
+        None => Fault::Unknown { what },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,6 +324,7 @@ mod tests {
                 accounts.accepted.push(Accepted { message, job: job.clone() });
                 accounts.stored.push(StoredJob {
                     id: job.clone(),
+                    message: Some(message),
                     conversation,
                     place: i64::from(number),
                     state: "done".to_owned(),
@@ -428,10 +449,26 @@ mod tests {
     }
 
     #[test]
-    fn a_job_nobody_was_told_of_is_unknown_and_so_is_its_reply() {
-        let faults = faults(|accounts| drop(accounts.accepted.remove(1)));
+    fn a_job_nobody_was_told_of_is_a_duplicate_of_its_message_and_so_is_its_reply() {
+        let found = faults(|accounts| drop(accounts.accepted.remove(1)));
+        assert_eq!(found.iter().filter(|fault| is_duplicated(fault)).count(), 2, "{found:?}");
+        let found = faults(|accounts| {
+            accounts.accepted.remove(1);
+            accounts.stored[1].message = None;
+            accounts.delivered[1].text = None;
+        });
         let is_unknown = |fault: &Fault| matches!(fault, Fault::Unknown { .. });
-        assert_eq!(faults.iter().filter(|fault| is_unknown(fault)).count(), 2, "{faults:?}");
+        assert_eq!(found.iter().filter(|fault| is_unknown(fault)).count(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn a_message_is_known_by_its_name_in_a_prompt_and_in_an_answer() {
+        let message = Some(Message { conversation: 3, number: 17 });
+        assert_eq!(Message::after("sim:echo=", "sim:echo=c3-17 sim:delay=4"), message);
+        assert_eq!(Message::after("You said ", "Hello. You said c3-17. It has 9."), message);
+        for text in ["", "You said hello.", "You said c3.", "You said cx-1."] {
+            assert_eq!(Message::after("You said ", text), None, "{text}");
+        }
     }
 
     #[test]

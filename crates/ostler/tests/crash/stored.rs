@@ -6,7 +6,7 @@ use serde_json::Value;
 use sqlx::{Connection as _, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::{
-    books::{Answer, StoredJob},
+    books::{Answer, Message, StoredJob},
     receiver::conversation_of,
 };
 
@@ -16,13 +16,13 @@ pub(crate) enum Where<'a> {
     Postgres(&'a str),
 }
 
-type JobRow = (String, String, i64, String);
+type JobRow = (String, String, i64, String, String);
 type TurnRow = (String, String, String);
 type CompleteRow = (String, i64);
 type ReplyRow = (String, String, String);
 
-const JOBS: &str = "SELECT jobs.id, conversations.address, jobs.seq, jobs.state FROM jobs
-                    JOIN conversations ON conversations.id = jobs.lane";
+const JOBS: &str = "SELECT jobs.id, conversations.address, jobs.seq, jobs.state, jobs.payload
+                    FROM jobs JOIN conversations ON conversations.id = jobs.lane";
 const TURNS: &str = "SELECT id, job, result FROM turns WHERE state = 'ended' ORDER BY id";
 const COMPLETES: &str = "SELECT turn, number FROM events WHERE type = 'complete' ORDER BY number";
 const REPLIES: &str = "SELECT id, dedupe, state FROM outbox";
@@ -83,7 +83,8 @@ fn joined(rows: Rows) -> Vec<StoredJob> {
         let job = dedupe.split(':').next().unwrap_or_default().to_owned();
         replies.entry(job).or_default().push((id, state));
     }
-    let job = |(id, address, place, state): JobRow| StoredJob {
+    let job = |(id, address, place, state, payload): JobRow| StoredJob {
+        message: Message::after("sim:echo=", &payload),
         conversation: conversation_of(&address).unwrap(),
         place,
         state,
