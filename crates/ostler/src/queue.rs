@@ -22,8 +22,6 @@
 //!   priority goes first, then whoever came first. Neither is a time, so that a
 //!   clock that jumps changes no order; it moves leases and delays by its jump.
 
-#[cfg(test)]
-mod bench;
 pub(crate) mod cancel;
 pub(crate) mod enqueue;
 pub(crate) mod finish;

@@ -14,6 +14,7 @@ use ostler_core::{
     agent::{self, AgentRef},
     request::{Permissions, TurnRequest},
 };
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{sync::watch, time};
@@ -56,8 +57,8 @@ answer() {
     printf '{"type":"result","result":"%s","session_id":"%s"}\n' "$1" "$session"
 }
 case "$prompt" in
-    *hang*) : > "$here/hanging"; exec sleep 1000 ;;
-    *gate*) : > "$here/hanging"; while [ ! -e "$here/open" ]; do sleep 0.01; done; answer opened ;;
+    *hang*) echo > "$here/hanging"; exec sleep 1000 ;;
+    *gate*) echo > "$here/hanging"; cat "$here/gate"; answer opened ;;
     *fail*) echo 'it broke' >&2; exit 7 ;;
     *stumble*) if [ ! -e "$here/up" ]; then : > "$here/up"; echo 'it broke' >&2; exit 7; fi; answer up ;;
     *lost*) if [ "$session" = s1 ]; then echo 'No session found matching s1' >&2; exit 1; fi; answer found ;;
@@ -136,6 +137,10 @@ impl Rig {
         let script = folder.path().join("agent");
         fs::write(&script, SCRIPT).unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        for pipe in ["hanging", "gate"] {
+            let (kind, mode) = (FileType::Fifo, Mode::RUSR | Mode::WUSR);
+            mknodat(CWD, folder.path().join(pipe), kind, mode, 0).unwrap();
+        }
         let host = host(folder.path());
         let policy = watch::Sender::new(Arc::new(policy(&knobs, &host, folder.path())));
         let gateway = Gateway::start(store.clone(), policy.subscribe(), LEASE).await.unwrap();
@@ -210,24 +215,14 @@ impl Rig {
 
     /// Waits until the agent works and will not end by itself.
     pub(crate) async fn until_hanging(&self) {
-        until(|| self.path("hanging").exists()).await;
-        fs::remove_file(self.path("hanging")).unwrap();
+        // Its script waits for somebody who reads this.
+        time::timeout(LIMIT, tokio::fs::read(self.path("hanging"))).await.unwrap().unwrap();
     }
 
-    /// Lets what waits at the gate go on.
-    pub(crate) fn open_gate(&self) {
-        fs::write(self.path("open"), "").unwrap();
+    /// Lets the one that waits at the gate go on.
+    pub(crate) async fn open_gate(&self) {
+        time::timeout(LIMIT, tokio::fs::write(self.path("gate"), "")).await.unwrap().unwrap();
     }
-}
-
-/// Waits for something that nobody tells of.
-pub(crate) async fn until(is_so: impl Fn() -> bool) {
-    let wait = async {
-        while !is_so() {
-            time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    time::timeout(LIMIT, wait).await.unwrap();
 }
 
 pub(crate) fn inbound(conversation: &str, text: &str) -> Inbound {

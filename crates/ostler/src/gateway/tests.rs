@@ -57,7 +57,7 @@ on_both! {
         }
         assert_eq!(rig.ask("b", "meanwhile").await, "meanwhile");
         assert_eq!(rig.gateway.standing().await.turns_running, 1);
-        rig.open_gate();
+        rig.open_gate().await;
         assert_eq!(text_of(&rig.end_of(held.job).await.1), "opened");
         for (number, job) in jobs.into_iter().enumerate() {
             assert_eq!(text_of(&rig.end_of(job).await.1), format!("a{number}"));
@@ -77,7 +77,7 @@ on_both! {
         assert_eq!(rig.gateway.standing().await.queue.unwrap().ready, 1);
         rig.change(&Knobs { at_once: 2, ..knobs });
         assert_eq!(text_of(&rig.end_of(waiting.job).await.1), "second");
-        rig.open_gate();
+        rig.open_gate().await;
         rig.stop().await;
     }
 
@@ -107,7 +107,7 @@ on_both! {
         let full = rig.try_send(inbound("a", "too much")).await.unwrap_err();
         assert!(matches!(full, Refusal::Enqueue(EnqueueError::QueueFull { .. })), "{full}");
         assert_eq!(full.code(), "queue_full");
-        rig.open_gate();
+        rig.open_gate().await;
         rig.stop().await;
     }
 

@@ -473,9 +473,14 @@ async fn who_follows_a_turn_is_told_its_end_while_the_gateway_stops() {
         assert_eq!(client.hear().await["event"]["type"], "started");
         stand.rig.gateway.close();
         stand.server.close();
-        crate::gateway::testing::until(|| !stand.path.exists()).await;
+        let is_gone = async {
+            while stand.path.exists() {
+                tokio::task::yield_now().await;
+            }
+        };
+        time::timeout(LIMIT, is_gone).await.unwrap();
         assert_eq!(idle.ask(send("late")).await["code"], "stopping");
-        stand.rig.open_gate();
+        stand.rig.open_gate().await;
         stand.rig.stop().await;
         stand.server.stop(LIMIT).await;
         let (_, ended) = client.hear_to_the_end().await;

@@ -260,15 +260,3 @@ where
     });
     explained.await
 }
-
-/// Returns a folder on the disk of a PostgreSQL server of this machine.
-pub(crate) async fn server_folder(store: &Store) -> PathBuf {
-    let asked = store.read((), |conn, ()| {
-        Box::pin(async move {
-            let row = conn.fetch_one("SHOW data_directory", &[]).await?;
-            row.text("data_directory")
-        })
-    });
-    let data: Result<String, StoreError> = asked.await;
-    PathBuf::from(data.unwrap())
-}

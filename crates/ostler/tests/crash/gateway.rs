@@ -2,15 +2,14 @@
 
 use std::{
     fs::OpenOptions,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
-    time::{Duration, Instant},
 };
 
-use super::{client::Client, place::Place};
-
-/// How long a gateway may take to be there, or to be gone after it was told.
-const LIMIT: Duration = Duration::from_secs(60);
+use super::{
+    place::Place,
+    process::{self, Ready},
+};
 
 /// How to start one, again and again.
 #[derive(Clone, Debug)]
@@ -65,13 +64,18 @@ impl Stable {
         command
     }
 
-    /// Starts the gateway and waits until it says hello.
+    /// Starts the gateway and waits until it says that it is ready.
     pub(crate) fn start(&self) -> Gateway {
         let log = OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
         let errors = log.try_clone().unwrap();
-        let child = self.ostler(&["serve"]).stdout(log).stderr(errors).spawn().unwrap();
+        let ready = Ready::listen(&self.data);
+        let (name, path) = ready.variable();
+        let mut command = self.ostler(&["serve"]);
+        let child = command.env(name, path).stdout(log).stderr(errors).spawn().unwrap();
         let mut gateway = Gateway { child, log: self.log.clone() };
-        gateway.wait_for_hello(&self.socket());
+        if let Err(why) = ready.wait(&mut gateway.child) {
+            panic!("the gateway did not start: {why}\n{}", gateway.log());
+        }
         gateway
     }
 }
@@ -83,20 +87,6 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Waits for the hello of this very process: the file of the socket can be
-    /// that of the one before.
-    fn wait_for_hello(&mut self, socket: &Path) {
-        let started = Instant::now();
-        let pid = u64::from(self.child.id());
-        while !Client::connect(socket).is_ok_and(|client| client.pid == pid) {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                panic!("the gateway ended with {status} instead of starting\n{}", self.log());
-            }
-            assert!(started.elapsed() < LIMIT, "no hello from the gateway\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
     /// Ends it as a power cut would; returns when it is gone.
     pub(crate) fn kill(mut self) {
         assert_eq!(self.child.try_wait().unwrap(), None, "it ended by itself\n{}", self.log());
@@ -108,14 +98,8 @@ impl Gateway {
     pub(crate) fn stop(mut self) -> ExitStatus {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        let asked = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(asked.elapsed() < LIMIT, "the gateway does not stop\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        let status = process::ended(&mut self.child);
+        status.unwrap_or_else(|| panic!("the gateway does not stop\n{}", self.log()))
     }
 
     /// Returns the last that was written.

@@ -87,6 +87,13 @@ impl Ledger {
         !pages.is_over
     }
 
+    /// Waits until anything happens, or for as long as this.
+    pub(crate) fn wait_for_news(&self, longest: Duration) {
+        let so_far = |pages: &Pages| (pages.accepted.len(), pages.delivered.len(), pages.is_over);
+        let before = so_far(&self.pages());
+        self.wait(longest, |pages| so_far(pages) != before);
+    }
+
     /// Waits until this many are accepted, or for as long as this; returns
     /// whether they are.
     pub(crate) fn wait_for_accepted(&self, n_accepted: usize, longest: Duration) -> bool {

@@ -28,6 +28,7 @@ mod gateway;
 mod ledger;
 mod place;
 mod postgres;
+mod process;
 mod receiver;
 mod sender;
 mod stored;

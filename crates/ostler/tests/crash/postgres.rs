@@ -5,13 +5,11 @@ use std::{
     os::unix::fs::chown,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
 
-/// How long a server may take to be there, or to be gone.
-const LIMIT: Duration = Duration::from_secs(60);
+use super::process::{self, Ready};
 
 /// A server, which runs or does not.
 pub(crate) struct Server {
@@ -77,28 +75,20 @@ impl Server {
         first.unwrap_or_default().parse().expect("PostgreSQL has a version")
     }
 
-    /// Starts it and waits until it takes connections.
+    /// Starts it and waits until it says that it takes connections.
     pub(crate) fn start(&mut self) {
         let log = self.place.path().join("log");
         let file = OpenOptions::new().create(true).append(true).open(&log).unwrap();
         let errors = file.try_clone().unwrap();
         let mut command = self.program("postgres");
         command.arg("-D").arg(self.data()).stdin(Stdio::null()).stdout(file).stderr(errors);
-        let mut child = command.spawn().unwrap();
-        let started = Instant::now();
-        while !self.is_ready() {
-            let ended = child.try_wait().unwrap();
-            let text = fs::read_to_string(&log).unwrap_or_default();
-            assert!(ended.is_none() && started.elapsed() < LIMIT, "no server: {text}");
-            std::thread::sleep(Duration::from_millis(10));
+        let ready = Ready::listen(self.place.path());
+        let (name, path) = ready.variable();
+        let mut child = command.env(name, path).spawn().unwrap();
+        if let Err(why) = ready.wait(&mut child) {
+            panic!("no server: {why}\n{}", fs::read_to_string(&log).unwrap_or_default());
         }
         self.child = Some(child);
-    }
-
-    fn is_ready(&self) -> bool {
-        let mut command = self.program("pg_isready");
-        command.args(["--quiet", "--username", "ostler", "--host"]).arg(self.place.path());
-        command.status().unwrap().success()
     }
 
     /// Ends it at once, without a word to its clients or a checkpoint: what is
@@ -111,11 +101,7 @@ impl Server {
         let Some(mut child) = self.child.take() else { return };
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, signal).unwrap();
-        let asked = Instant::now();
-        while child.try_wait().unwrap().is_none() {
-            assert!(asked.elapsed() < LIMIT, "the server does not end");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        assert!(process::ended(&mut child).is_some(), "the server does not end");
     }
 
     fn data(&self) -> PathBuf {

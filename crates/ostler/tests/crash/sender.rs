@@ -19,7 +19,7 @@ use super::{
 
 /// How many messages of a conversation may wait for their replies.
 const AHEAD: usize = 3;
-/// How long to wait before the next try, where nobody answers or has room.
+/// How long to wait for news before the next try, where nobody answers or has room.
 const PAUSE: Duration = Duration::from_millis(10);
 /// How long one message may take to be accepted.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -67,7 +67,7 @@ impl Sender {
         while began.elapsed() < LIMIT {
             let Some(answer) = self.ask(client, request) else {
                 *client = None;
-                std::thread::sleep(PAUSE);
+                self.ledger.wait_for_news(PAUSE);
                 continue;
             };
             match answer["type"].as_str() {
@@ -81,7 +81,7 @@ impl Sender {
                     self.ledger.refuse();
                     // Another gateway may have more to say, and this one later.
                     *client = None;
-                    std::thread::sleep(PAUSE);
+                    self.ledger.wait_for_news(PAUSE);
                 }
                 _ => panic!("{message} was answered with {answer}"),
             }

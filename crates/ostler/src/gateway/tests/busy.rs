@@ -12,7 +12,7 @@ on_both! {
         for text in ["one", "two", "three"] {
             jobs.push(rig.send("a", text).await.job);
         }
-        rig.open_gate();
+        rig.open_gate().await;
         rig.end_of(first).await;
         for job in &jobs {
             let (_, ending) = rig.end_of(*job).await;
@@ -31,7 +31,7 @@ on_both! {
         rig.try_send(Inbound { wishes, ..inbound("a", "two") }).await.unwrap();
         rig.send("a", "/new three").await;
         let last = rig.send("a", "four").await.job;
-        rig.open_gate();
+        rig.open_gate().await;
         rig.end_of(last).await;
         assert_eq!(rig.calls(), ["new|gate", "s1|one", "s1|two", "new|three//four"]);
         rig.stop().await;
@@ -43,7 +43,7 @@ on_both! {
         rig.until_hanging().await;
         let bad = rig.send("a", "fail").await.job;
         let good = rig.send("a", "good").await.job;
-        rig.open_gate();
+        rig.open_gate().await;
         assert_eq!(rig.end_of(bad).await.1.state, JobState::Dead);
         assert_eq!(text_of(&rig.end_of(good).await.1), "good");
         rig.stop().await;
@@ -55,7 +55,7 @@ on_both! {
         rig.until_hanging().await;
         let good = rig.send("a", "good").await.job;
         let bad = rig.send("a", "fail").await.job;
-        rig.open_gate();
+        rig.open_gate().await;
         assert_eq!(text_of(&rig.end_of(good).await.1), "good");
         assert_eq!(rig.end_of(bad).await.1.state, JobState::Dead);
         assert_eq!(rig.calls(), ["new|gate", "s1|good//fail", "s1|good", "s1|fail"]);
@@ -68,7 +68,7 @@ on_both! {
         rig.until_hanging().await;
         let first = rig.send("a", "hang").await.job;
         let second = rig.send("a", "second").await.job;
-        rig.open_gate();
+        rig.open_gate().await;
         rig.until_hanging().await;
         rig.gateway.cancel_job(first).await.unwrap();
         assert_eq!(rig.end_of(first).await.1.state, JobState::Cancelled);
@@ -91,7 +91,7 @@ on_both! {
         let running = rig.send("a", "gate").await.job;
         rig.until_hanging().await;
         let next = rig.send("a", "next").await.job;
-        rig.open_gate();
+        rig.open_gate().await;
         assert_eq!(text_of(&rig.end_of(running).await.1), "opened");
         assert_eq!(text_of(&rig.end_of(next).await.1), "next");
         rig.stop().await;

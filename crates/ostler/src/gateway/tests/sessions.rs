@@ -50,7 +50,7 @@ on_both! {
         for text in ["one", "/new", "two", "/new three"] {
             last = Some(rig.send("a", text).await.job);
         }
-        rig.open_gate();
+        rig.open_gate().await;
         rig.end_of(last.unwrap()).await;
         assert_eq!(rig.calls(), ["new|gate", "s1|one", "new|two", "new|three"]);
         rig.stop().await;
@@ -77,7 +77,7 @@ on_both! {
         age(&store, conversation, Duration::from_secs(61)).await;
         let during = rig.send("a", "during").await.job;
         age(&store, conversation, Duration::from_secs(61)).await;
-        rig.open_gate();
+        rig.open_gate().await;
         rig.end_of(during).await;
         let then = Millis::now().before(Duration::from_secs(61));
         store

@@ -15,7 +15,7 @@ on_both! {
         rig.until_hanging().await;
         let rig = rig.again().await;
         rig.until_hanging().await;
-        rig.open_gate();
+        rig.open_gate().await;
         let (events, ending) = rig.end_of(job).await;
         assert_eq!((ending.state, text_of(&ending).as_str()), (JobState::Done, "opened"));
         let begun: Vec<_> = events.iter().filter(|event| event["type"] == "started").collect();
@@ -33,7 +33,7 @@ on_both! {
         rig.until_hanging().await;
         rig.gateway.close();
         assert!(matches!(rig.try_send(inbound("b", "x")).await, Err(Refusal::Stopping)));
-        rig.open_gate();
+        rig.open_gate().await;
         rig.stop().await;
         let queue = Queue::new(store);
         assert_eq!(queue.find(job).await.unwrap().unwrap().state, JobState::Done);

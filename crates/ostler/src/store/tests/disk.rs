@@ -30,8 +30,11 @@ fn in_small_file_system(folder: &Path, shell: &str) -> std::process::Command {
     command
 }
 
-#[test]
-fn on_a_full_disk_jobs_are_refused_and_none_that_was_accepted_is_lost() {
+#[tokio::test]
+async fn on_a_full_disk_jobs_are_refused_and_none_that_was_accepted_is_lost() {
+    if let Some(folder) = environment(PLACE) {
+        return fill(&PathBuf::from(folder)).await;
+    }
     let folder = tempfile::tempdir().unwrap();
     let probe = in_small_file_system(folder.path(), "true").output().unwrap();
     if !probe.status.success() {
@@ -40,10 +43,11 @@ fn on_a_full_disk_jobs_are_refused_and_none_that_was_accepted_is_lost() {
         eprintln!("skipped: no file system can be mounted here: {why}");
         return;
     }
-    let inner = "store::tests::disk::in_the_small_file_system";
+    let name = "store::tests::disk::\
+                on_a_full_disk_jobs_are_refused_and_none_that_was_accepted_is_lost";
     let outcome = in_small_file_system(folder.path(), "exec \"$@\"")
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", inner, "--ignored", "--nocapture"])
+        .args(["--exact", name, "--nocapture"])
         .env(PLACE, folder.path())
         .output()
         .unwrap();
@@ -58,13 +62,11 @@ async fn enqueue(queue: &Queue, number: usize) -> Result<(), EnqueueError> {
     queue.enqueue(LaneId::new(number % 7), job, NOW).await.map(drop)
 }
 
-#[tokio::test]
-#[ignore = "the test above runs it where the disk is small"]
-async fn in_the_small_file_system() {
-    let Some(folder) = environment(PLACE).map(PathBuf::from) else { return };
+/// Fills the small file system with jobs, and goes on when there is room again.
+async fn fill(folder: &Path) {
     let ballast = folder.join("ballast");
     fs::write(&ballast, vec![0; BALLAST]).unwrap();
-    let location = Location::in_folder(&folder);
+    let location = Location::in_folder(folder);
     let store = Store::open(&location, Use::Gateway).await.unwrap();
     let queue =
         Queue::with_limits(store.clone(), Limits { waiting: 10_000, waiting_in_lane: 10_000 });
