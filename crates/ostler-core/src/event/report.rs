@@ -108,6 +108,26 @@ pub struct TurnReport {
 }
 
 impl TurnReport {
+    /// Makes the report of a turn that could not even be started.
+    #[must_use]
+    pub fn not_started(agent: AgentName, failure: Failure) -> Self {
+        Self {
+            agent,
+            session_id: None,
+            response_text: Some(failure.response_text().to_owned()),
+            error: Some(failure),
+            exit_code: None,
+            duration_ms: 0,
+            model: None,
+            stop_reason: Some(StopReason::Error),
+            mode: Mode::OneShot,
+            usage: Usage::default(),
+            truncated: false,
+            memo: None,
+            meta: Map::new(),
+        }
+    }
+
     /// Returns whether the turn failed.
     #[must_use]
     pub fn is_error(&self) -> bool {

@@ -3,7 +3,8 @@
 use std::io;
 
 use ostler_core::{
-    event::{Event, EventBody, Mode, StopReason, TurnId, TurnReport, Usage},
+    agent::AgentName,
+    event::{Event, EventBody, TurnId, TurnReport},
     failure::Failure,
     permission::Permission,
 };
@@ -90,7 +91,7 @@ impl<'a> Renderer<'a> {
     /// Tells that a turn could not be started.
     pub(crate) fn not_started(&mut self, agent: &str, failure: &Failure) {
         self.ui.notice(&format!("ostler: {}", failure.message));
-        let report = not_started(agent, failure);
+        let report = TurnReport::not_started(AgentName::new(agent), failure.clone());
         let shown = match self.output {
             OutputArg::Text => Ok(()),
             OutputArg::Json => self.ui.line(&to_json(&report)),
@@ -207,25 +208,6 @@ impl<'a> Renderer<'a> {
         if !text.contains(message) {
             self.ui.notice(&format!("  {message} ({kind})"));
         }
-    }
-}
-
-/// Makes the object of a turn that never was.
-fn not_started(agent: &str, failure: &Failure) -> TurnReport {
-    TurnReport {
-        agent: ostler_core::agent::AgentName::new(agent),
-        session_id: None,
-        response_text: Some(failure.message.clone()),
-        error: Some(failure.clone()),
-        exit_code: None,
-        duration_ms: 0,
-        model: None,
-        stop_reason: Some(StopReason::Error),
-        mode: Mode::OneShot,
-        usage: Usage::default(),
-        truncated: false,
-        memo: None,
-        meta: serde_json::Map::new(),
     }
 }
 

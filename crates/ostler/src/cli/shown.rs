@@ -5,7 +5,7 @@
 use ostler_core::{
     event::{Event, EventBody, Status, Trigger},
     failure::FailureKind,
-    permission::{DecidedBy, Permission, PermissionKind},
+    permission::{Permission, PermissionKind},
 };
 use serde_json::Value;
 
@@ -114,7 +114,7 @@ impl<'a> What<'a> {
                 Self::Permission { permission: Box::new(permission.clone()), id: None }
             }
             EventBody::Status(Status::PermissionResolved { request, decision, by }) => {
-                Self::Resolved { request, decision: decision.code(), by: word_of(*by) }
+                Self::Resolved { request, decision: decision.code(), by: by.code() }
             }
             EventBody::Status(status) => {
                 let (code, text) = status.code_and_text();
@@ -193,18 +193,6 @@ fn permission(fields: &Value) -> Permission {
         input: fields.get("input").filter(|input| !input.is_null()).cloned(),
         options: options.filter_map(Value::as_str).map(str::to_owned).collect(),
         expires_at: text(fields, "expires_at").parse().ok(),
-    }
-}
-
-/// Returns the word that is written for who decided.
-fn word_of(by: DecidedBy) -> &'static str {
-    match by {
-        DecidedBy::User => "user",
-        DecidedBy::Session => "session",
-        DecidedBy::Timeout => "timeout",
-        DecidedBy::Cancel => "cancel",
-        DecidedBy::Agent => "agent",
-        _ => "",
     }
 }
 

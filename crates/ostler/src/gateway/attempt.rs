@@ -6,13 +6,12 @@ use jiff::Timestamp;
 use ostler_core::{
     CliAgent,
     cli_agent::StartError,
-    event::{Event, EventBody, Mode, Status, StopReason, TurnReport, Usage},
+    event::{Event, EventBody, Status, TurnReport},
     failure::{Failure, FailureKind},
     registry::Agent as _,
     request::{MemoKeeping, TurnRequest},
     turn::Turn,
 };
-use serde_json::Map;
 use tokio::sync::watch;
 
 use super::{
@@ -170,21 +169,8 @@ impl<'a> Attempt<'a> {
 
     /// Makes the report and the events of a turn that never began.
     fn not_started(&mut self, failure: Failure) -> TurnReport {
-        let report = TurnReport {
-            agent: self.beginning.agent.name.clone(),
-            session_id: None,
-            response_text: Some(failure.response_text().to_owned()),
-            error: Some(failure.clone()),
-            exit_code: None,
-            duration_ms: 0,
-            model: None,
-            stop_reason: Some(StopReason::Error),
-            mode: Mode::OneShot,
-            usage: Usage::default(),
-            truncated: false,
-            memo: None,
-            meta: Map::new(),
-        };
+        let agent = self.beginning.agent.name.clone();
+        let report = TurnReport::not_started(agent, failure.clone());
         let told = [EventBody::Error(failure), EventBody::Complete(Box::new(report.clone()))];
         for (body, seq) in told.into_iter().zip(1..) {
             let turn = self.id.into();

@@ -4,7 +4,7 @@ use ostler_core::{
     agent::AgentName,
     event::{Mode, Started, StopReason, ToolResult, TurnId, TurnReport, Usage},
     failure::Failure,
-    permission::Decision,
+    permission::{DecidedBy, Decision},
 };
 use serde_json::json;
 
