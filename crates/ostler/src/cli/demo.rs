@@ -38,7 +38,7 @@ use crate::{
     gateway::{
         Gateway,
         follow::{Followed, Follower},
-        inbound::{Inbound, LOCAL},
+        inbound::{Details, Inbound, LOCAL, Origin},
         policy::Policy,
     },
     store::{Location, Store, Use, conversations::Address},
@@ -183,8 +183,15 @@ impl Tour<'_> {
     async fn send(&self, spec: &AgentSpec, prompt: &str) -> Result<Follower, String> {
         let address = Address::new(LOCAL, &spec.name).map_err(|error| error.to_string())?;
         let wishes = Wishes { agent: Some(spec.name.to_string()), ..Wishes::default() };
-        let (sender, text) = ("demo".to_owned(), prompt.to_owned());
-        let inbound = Inbound { address, sender, message: None, text, wishes };
+        let inbound = Inbound {
+            address,
+            sender: "demo".to_owned(),
+            message: None,
+            text: prompt.to_owned(),
+            wishes,
+            origin: Origin::Run,
+            details: Details::default(),
+        };
         let accepted = self.gateway.accept(inbound).await.map_err(|error| error.to_string())?;
         Ok(self.gateway.follow(accepted.job))
     }

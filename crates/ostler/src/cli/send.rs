@@ -81,7 +81,14 @@ impl SendArgs {
             ..Wishes::default()
         };
         let text = prompt::read(self.text.clone()).map_err(Refused::usage)?;
-        Ok(Message { conversation, text, id: self.id.clone(), sender: None, wishes })
+        Ok(Message {
+            conversation,
+            text,
+            id: self.id.clone(),
+            sender: None,
+            wishes,
+            is_bare: false,
+        })
     }
 }
 

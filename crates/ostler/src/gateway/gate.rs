@@ -92,7 +92,7 @@ pub(crate) async fn store(
     rules: &Rules,
     now: Millis,
 ) -> Result<Accepted, Refusal> {
-    let Inbound { address, sender, message, text, wishes } = inbound;
+    let Inbound { address, sender, message, text, wishes, origin, details } = inbound;
     let asked = read(text, &rules.sessions.reset_words);
     let place = scoped(address, sender, rules.sessions.scope)?;
     let conversation = conversations::find_or_begin(conn, &place, now).await?;
@@ -112,6 +112,9 @@ pub(crate) async fn store(
         address: address.key().to_owned(),
         fresh,
         wishes: wishes.clone(),
+        message: message.clone(),
+        origin: *origin,
+        details: details.clone(),
     };
     let payload = serde_json::to_string(&payload)
         .map_err(|error| Refusal::Agent(format!("the message cannot be stored: {error}")))?;

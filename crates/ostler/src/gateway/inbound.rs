@@ -33,6 +33,66 @@ pub(crate) struct Inbound {
     pub(crate) message: Option<String>,
     pub(crate) text: String,
     pub(crate) wishes: Wishes,
+    pub(crate) origin: Origin,
+    pub(crate) details: Details,
+}
+
+/// What made a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Origin {
+    /// Somebody said something.
+    #[default]
+    Person,
+    /// `ostler run --daemon`: a prompt and nothing around it.
+    Run,
+    Heartbeat,
+    Schedule,
+    Hook,
+}
+
+/// What a channel knows of a message beside its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Details {
+    /// What the sender calls himself, where that is not the name he is known by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sender_name: Option<String>,
+    /// His telephone number, with a plus sign and the country.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sender_number: Option<String>,
+    /// To whom it was sent: the number or account of the gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<String>,
+    /// The group that it was said in, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<Group>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) media: Vec<Media>,
+    /// What is spoken in it, as text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) transcript: Option<String>,
+}
+
+/// A conversation of several people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Group {
+    pub(crate) subject: String,
+    pub(crate) members: Vec<String>,
+}
+
+/// A picture, a recording or another file that came with a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Media {
+    /// Where it lies on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<String>,
+    /// Where it came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
+    /// Its media type, such as `image/png`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(crate) media_type: Option<String>,
 }
 
 /// A message that is stored and will be dealt with.
@@ -118,6 +178,13 @@ pub(crate) struct Payload {
     pub(crate) fresh: Option<Fresh>,
     #[serde(default)]
     pub(crate) wishes: Wishes,
+    /// What the channel calls the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    #[serde(default)]
+    pub(crate) origin: Origin,
+    #[serde(default)]
+    pub(crate) details: Details,
 }
 
 /// Why a prompt begins a new session.

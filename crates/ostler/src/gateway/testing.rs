@@ -23,7 +23,7 @@ use super::{
     Gateway,
     follow::{Ending, Followed},
     gate::Rules,
-    inbound::{Accepted, Inbound, LOCAL, Payload, Refusal},
+    inbound::{Accepted, Details, Inbound, LOCAL, Origin, Payload, Refusal},
     policy::{Agents, Policy, RetryRules},
 };
 use crate::{
@@ -232,6 +232,8 @@ pub(crate) fn inbound(conversation: &str, text: &str) -> Inbound {
         message: None,
         text: text.to_owned(),
         wishes: Wishes::default(),
+        origin: Origin::default(),
+        details: Details::default(),
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
         Gateway,
         asking::{Actor, AnswerError},
         follow::{Ending, Followed, Of},
-        inbound::Inbound,
+        inbound::{Details, Inbound, Origin},
     },
     id::JobId,
     queue::LaneCancel,
@@ -170,13 +170,15 @@ impl Caller {
     }
 
     async fn accept(&self, message: Message) -> Reply {
-        let Message { conversation, text, id, sender, wishes } = message;
+        let Message { conversation, text, id, sender, wishes, is_bare } = message;
         let inbound = Inbound {
             address: conversation,
             sender: sender.unwrap_or_else(|| SENDER.to_owned()),
             message: id,
             text,
             wishes,
+            origin: if is_bare { Origin::Run } else { Origin::Person },
+            details: Details::default(),
         };
         match self.gateway.accept(inbound).await {
             Ok(accepted) => Reply::Accepted(Accepted {

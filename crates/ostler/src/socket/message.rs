@@ -45,6 +45,9 @@ pub(crate) struct Message {
     pub(crate) id: Option<String>,
     pub(crate) sender: Option<String>,
     pub(crate) wishes: Wishes,
+    /// Whether the agent gets the text alone, without what the gateway adds to
+    /// what people say.
+    pub(crate) is_bare: bool,
 }
 
 /// What to be told of.
@@ -86,6 +89,8 @@ struct SendFields {
     text: String,
     id: Option<String>,
     sender: Option<String>,
+    #[serde(default)]
+    bare: bool,
 }
 
 #[derive(Deserialize)]
@@ -156,6 +161,7 @@ impl Message {
             ("text", Some(json!(self.text))),
             ("id", self.id.as_ref().map(|id| json!(id))),
             ("sender", self.sender.as_ref().map(|sender| json!(sender))),
+            ("bare", self.is_bare.then_some(json!(true))),
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         fields.extend(own);
@@ -174,7 +180,7 @@ fn wrong(kind: &'static str, why: &str) -> Misunderstood {
 
 fn message(line: &[u8]) -> Result<Message, Misunderstood> {
     const KIND: &str = "send";
-    let SendFields { conversation, text, id, sender } = fields(KIND, line)?;
+    let SendFields { conversation, text, id, sender, bare } = fields(KIND, line)?;
     let conversation = conversation
         .parse()
         .map_err(|error: <Address as std::str::FromStr>::Err| wrong(KIND, &error.to_string()))?;
@@ -188,7 +194,7 @@ fn message(line: &[u8]) -> Result<Message, Misunderstood> {
     if wishes.cwd.as_ref().is_some_and(|cwd| !cwd.is_absolute()) {
         return Err(wrong(KIND, "`cwd` must be an absolute path"));
     }
-    Ok(Message { conversation, text, id, sender, wishes })
+    Ok(Message { conversation, text, id, sender, wishes, is_bare: bare })
 }
 
 fn is_name(text: &str) -> bool {

@@ -46,7 +46,7 @@ fn message(args: &RunArgs, settings: &Settings, host: &Host) -> Result<Message, 
     let text = prompt::read(args.prompt.clone()).map_err(Refused::usage)?;
     let name = uuid::Uuid::now_v7().simple().to_string();
     let conversation = Address::new(LOCAL, &format!("run-{name}")).map_err(Refused::usage)?;
-    Ok(Message { conversation, text, id: Some(name), sender: None, wishes })
+    Ok(Message { conversation, text, id: Some(name), sender: None, wishes, is_bare: true })
 }
 
 async fn watch(

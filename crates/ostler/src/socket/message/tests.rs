@@ -9,19 +9,16 @@ fn line_of(request: &Request) -> String {
 }
 
 fn any_request() -> impl Strategy<Value = Request> {
-    let wishes = (option::of("[a-z]{1,8}"), option::of(any::<u64>()), any::<bool>());
-    let wishes = wishes.prop_map(|(agent, timeout_ms, cold)| Wishes {
-        agent,
-        timeout_ms,
-        cold,
-        cwd: Some("/work".into()),
-        ..Wishes::default()
+    let rest = (option::of("[a-z]{1,8}"), option::of(any::<u64>()), any::<bool>());
+    let rest = rest.prop_map(|(agent, timeout_ms, cold)| {
+        let cwd = Some("/work".into());
+        (Wishes { agent, timeout_ms, cold, cwd, ..Wishes::default() }, cold)
     });
     let names = (option::of("[^\\p{Cc}]{1,20}"), option::of("[^\\p{Cc}]{1,20}"));
-    let send = ("[a-z]{1,9}", "[^\\p{Cc}]{1,40}", any::<String>(), names, wishes).prop_map(
-        |(channel, key, text, (id, sender), wishes)| {
+    let send = ("[a-z]{1,9}", "[^\\p{Cc}]{1,40}", any::<String>(), names, rest).prop_map(
+        |(channel, key, text, (id, sender), (wishes, is_bare))| {
             let conversation = Address::new(&channel, &key).unwrap();
-            Request::Send(Box::new(Message { conversation, text, id, sender, wishes }))
+            Request::Send(Box::new(Message { conversation, text, id, sender, wishes, is_bare }))
         },
     );
     let conversation = option::of(Just(())).prop_map(|some| some.map(|()| ConversationId::new()));
