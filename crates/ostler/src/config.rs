@@ -13,7 +13,7 @@ mod key;
 mod kind;
 mod layers;
 mod load;
-mod nearest;
+pub(crate) mod nearest;
 mod problem;
 pub(crate) mod schema;
 mod secret;
@@ -45,7 +45,7 @@ pub(crate) use self::{
     inbound::{Mode as ReplyMode, Reply},
     load::{Flag, Loaded, Loader, Trust},
     problem::{Problem, Problems, Source},
-    section::{Busy, Config, Scope, Sessions, word},
+    section::{Busy, Config, Heartbeat, Scope, Sessions, word},
     watch::{Reload, Watch},
 };
 

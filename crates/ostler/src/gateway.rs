@@ -16,7 +16,7 @@ mod conclusion;
 pub(crate) mod delivery;
 mod ending;
 pub(crate) mod follow;
-mod gate;
+pub(crate) mod gate;
 pub(crate) mod inbound;
 mod joined;
 mod leases;
@@ -46,7 +46,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::{
     asking::{Actor, AnswerError},
     follow::{Follower, Of, Reader},
-    inbound::{Accepted, Inbound, LOCAL, Refusal},
+    inbound::{Accepted, Inbound, Refusal, check_address},
     log::Log,
     policy::Policy,
     runtime::Runtime,
@@ -54,10 +54,10 @@ use self::{
     unasked::Unasked,
 };
 use crate::{
-    channel::{WEBHOOK, webhook},
     clock::Millis,
     id::{ConversationId, JobId, PermissionId},
     queue::{CancelOutcome, LaneCancel, LaneId, Queue, Stats, WorkerId},
+    schedule::{self, heartbeat},
     store::{Store, StoreError, conversations::Address},
 };
 
@@ -128,6 +128,8 @@ impl Gateway {
         let owner = WorkerId::new(&name);
         let runtime = Runtime::start(tools, policy.clone(), owner, lease, &tasks);
         let closing = CancellationToken::new();
+        let (look, until) = (runtime.looks(), closing.clone());
+        tasks.spawn(schedule::keep(store.clone(), policy.clone(), look, until));
         let since = now;
         let shared =
             Shared { store, queue, policy, runtime, closing, since, tasks, upkeep, log, name };
@@ -153,12 +155,7 @@ impl Gateway {
         if inbound.text.trim().is_empty() {
             return Err(Refusal::Empty);
         }
-        match inbound.address.channel() {
-            LOCAL => {}
-            WEBHOOK => webhook::check(inbound.address.key())
-                .map_err(|error| Refusal::Url(error.to_string()))?,
-            other => return Err(Refusal::Channel(other.to_owned())),
-        }
+        check_address(&inbound.address)?;
         let policy = Arc::clone(&shared.policy.borrow());
         if let Some(name) = &inbound.wishes.agent {
             policy.agents.resolve(Some(name)).map_err(Refusal::Agent)?;
@@ -176,6 +173,20 @@ impl Gateway {
                 Box::pin(gate::store(conn, *id, inbound, rules, *now))
             })
             .await
+    }
+
+    /// Makes a heartbeat now, unless there is a reason to leave it out.
+    pub(crate) async fn heartbeat(
+        &self,
+        conversation: Option<Address>,
+    ) -> Result<heartbeat::Made, Refusal> {
+        let shared = &self.shared;
+        if shared.closing.is_cancelled() {
+            return Err(Refusal::Stopping);
+        }
+        let policy = Arc::clone(&shared.policy.borrow());
+        let occasion = heartbeat::Occasion::Asked(conversation);
+        heartbeat::make(&shared.store, &policy, occasion, Millis::now()).await
     }
 
     /// Reads events from a number on.

@@ -68,6 +68,7 @@ id!(TurnId, "trn", "turn");
 id!(OutboxId, "out", "message on its way");
 id!(PermissionId, "prm", "permission request");
 id!(AuditId, "aud", "line of the audit");
+id!(ScheduleId, "sch", "schedule");
 
 impl From<TurnId> for ostler_core::event::TurnId {
     fn from(id: TurnId) -> Self {

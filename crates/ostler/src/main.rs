@@ -10,6 +10,7 @@ mod gateway;
 mod id;
 mod logging;
 mod queue;
+mod schedule;
 mod socket;
 mod store;
 mod ui;

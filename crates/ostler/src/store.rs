@@ -27,6 +27,7 @@ pub(crate) mod outbox;
 pub(crate) mod permissions;
 mod postgres;
 mod retention;
+pub(crate) mod schedules;
 pub(crate) mod sessions;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -55,8 +56,6 @@ use tokio_util::{
     task::TaskTracker,
 };
 
-#[cfg(test)]
-pub(crate) use self::wakeups::Woken;
 pub(crate) use self::{
     backup::BackupError,
     check::Problem,
@@ -64,7 +63,7 @@ pub(crate) use self::{
     error::{StoreError, WriteError},
     location::{Location, LocationError},
     retention::Keep,
-    wakeups::{Topic, Wakeups},
+    wakeups::{Topic, Wakeups, Woken},
 };
 use self::{
     db::Link,

@@ -34,8 +34,6 @@ pub(crate) struct Reply {
     pub(crate) media_url: Option<String>,
     pub(crate) media_max_mb: Option<u32>,
     pub(crate) typing_interval_seconds: Option<u32>,
-    /// Unset or 0: no heartbeat.
-    pub(crate) heartbeat_minutes: Option<u32>,
     pub(crate) session: ReplySession,
 }
 
@@ -64,7 +62,6 @@ pub(crate) struct ReplyAgent {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub(crate) struct ReplySession {
-    pub(crate) heartbeat_idle_minutes: Option<u32>,
     pub(crate) send_system_once: bool,
     pub(crate) session_intro: Option<String>,
     /// Unset: the agent's own arguments.
@@ -92,6 +89,12 @@ pub(super) const MOVED: &[Moved] = &[
         to: "sessions.reset_words",
         convert: Value::clone,
     },
+    Moved { from: "inbound.reply.heartbeatMinutes", to: "heartbeat.every", convert: minutes_or_off },
+    Moved {
+        from: "inbound.reply.session.heartbeatIdleMinutes",
+        to: "heartbeat.idle",
+        convert: minutes,
+    },
 ];
 
 fn seconds(number: &Value) -> Value {
@@ -100,4 +103,8 @@ fn seconds(number: &Value) -> Value {
 
 fn minutes(number: &Value) -> Value {
     json!(format!("{number}m"))
+}
+
+fn minutes_or_off(number: &Value) -> Value {
+    if number == 0 { json!("off") } else { minutes(number) }
 }

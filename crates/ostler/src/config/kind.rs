@@ -9,6 +9,7 @@ use super::{
     duration::{self, or_off::OFF},
     tree::noun,
 };
+use crate::store::conversations::{self, AddressError};
 
 /// The kind of value that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub(crate) enum Kind {
     Agent,
     /// Where to listen.
     Address,
+    /// A conversation: a channel and a place there.
+    Conversation,
     /// A text that nobody may see: itself, or where to get it.
     Secret,
 }
@@ -77,6 +80,10 @@ impl Kind {
                 let wrong = |_| format!("{text:?} is no address to listen on; {hint}").into();
                 text.parse::<SocketAddr>().map(drop).map_err(wrong)
             }
+            (Self::Conversation, Value::String(text)) => {
+                let wrong = |error: AddressError| error.to_string().into();
+                text.parse::<conversations::Address>().map(drop).map_err(wrong)
+            }
             (Self::Secret, value) => secret(value),
             _ => Err(format!("expected {}, found {}", self.noun(), noun(value)).into()),
         }
@@ -98,6 +105,7 @@ impl Kind {
             Self::Command => "a program and its arguments, each a text of its own".to_owned(),
             Self::Agent => "the name of an agent".to_owned(),
             Self::Address => "an address and a port".to_owned(),
+            Self::Conversation => "a conversation such as 'local:main'".to_owned(),
             Self::Secret => "a text, { file: … } or { command: […] }".to_owned(),
         }
     }
@@ -111,7 +119,7 @@ impl Kind {
                 json!({ "type": ["integer", "null"], "minimum": min, "maximum": max })
             }
             Self::Text => json!({ "type": ["string", "null"] }),
-            Self::Path | Self::Agent | Self::Address => {
+            Self::Path | Self::Agent | Self::Address | Self::Conversation => {
                 json!({ "type": ["string", "null"], "minLength": 1 })
             }
             Self::Choice(words) => {

@@ -1,7 +1,7 @@
 //! Which known word somebody may have meant.
 
 /// Returns the known word that is nearest, if one is near enough to be meant.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = plain(word);
     let limit = (plain.chars().count() / 3).clamp(1, 3);
     known

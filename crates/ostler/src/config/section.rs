@@ -30,6 +30,7 @@ pub(crate) struct Config {
     pub(crate) sessions: Sessions,
     pub(crate) busy: Busy,
     pub(crate) retry: Retry,
+    pub(crate) heartbeat: Heartbeat,
     pub(crate) inbound: Inbound,
 }
 
@@ -194,6 +195,24 @@ impl Default for Retry {
     fn default() -> Self {
         Self { max: 3, first_delay: Duration::from_secs(5) }
     }
+}
+
+/// A look from time to time whether something needs attention.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Heartbeat {
+    /// Unset: if `every` is a duration.
+    pub(crate) enabled: Option<bool>,
+    /// `None`: never, unless it is enabled.
+    #[serde(with = "or_off")]
+    pub(crate) every: Option<Duration>,
+    /// Unset: a text of Ostler's own.
+    pub(crate) prompt: Option<String>,
+    /// Unset: the one that a person spoke in last.
+    pub(crate) conversation: Option<String>,
+    /// `None`: for as long as the session lives.
+    #[serde(with = "or_off")]
+    pub(crate) idle: Option<Duration>,
 }
 
 /// The words for what the library has its own types for.

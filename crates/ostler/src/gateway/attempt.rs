@@ -18,6 +18,7 @@ use super::{
     begin::{Beginning, Begun, Place, TOGETHER, joining},
     conclusion::{Conclusion, without_turn},
     ending::{self, Ending, SessionEnd, status},
+    inbound::Origin,
     joined,
     policy::Policy,
     record::record,
@@ -79,6 +80,11 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
         Begun::Fixed(place, text) => {
             let outcome = Outcome::said(text, place.target.clone());
             without_turn(JobEnd::Done, Some(place), Some(outcome))
+        }
+        Begun::Skipped(place, skip) => {
+            tracing::debug!(job = %ticket.job, reason = skip.code(), "a heartbeat is dropped: {skip}");
+            let reason = skip.to_string();
+            without_turn(JobEnd::Cancelled { reason }, Some(place), None)
         }
         Begun::Unusable(place, reason) => {
             let failed = |place: &Place| {
@@ -271,7 +277,8 @@ impl<'a> Attempt<'a> {
     /// Keeps a session as soon as it has a name: if this gateway is killed, the
     /// next attempt goes on with it.
     async fn keep(&mut self, session: &str) {
-        if self.session.as_deref() == Some(session) {
+        let is_heartbeat = self.beginning.payload.origin == Origin::Heartbeat;
+        if is_heartbeat || self.session.as_deref() == Some(session) {
             return;
         }
         self.session = Some(session.to_owned());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
 
 use super::{
-    inbound::{LOCAL, PROMPT, Payload, RESET},
+    inbound::{HEARTBEAT, LOCAL, Origin, PROMPT, Payload, RESET},
     policy::Policy,
 };
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     config::Busy,
     id::{ConversationId, JobId, TurnId},
     queue::Job,
+    schedule::heartbeat::{self, Skip},
     store::{
         Conn, StoreError,
         conversations::{self, Address, Conversation},
@@ -43,6 +44,8 @@ pub(crate) enum Begun {
     Reset(Place),
     /// A fixed text is the answer.
     Fixed(Place, String),
+    /// A heartbeat that is not made after all.
+    Skipped(Place, Skip),
     /// Nothing can come of it.
     Unusable(Option<Place>, String),
 }
@@ -90,10 +93,18 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
     let place = Place { conversation: id, target, sender: payload.sender.clone() };
     match job.kind.as_str() {
         RESET => return Ok(Begun::Reset(place)),
+        HEARTBEAT => {
+            let policy = &claim.policy;
+            let dropped = heartbeat::dropped(conn, job, &conversation, policy, claim.now);
+            if let Some(skip) = dropped.await? {
+                return Ok(Begun::Skipped(place, skip));
+            }
+        }
         PROMPT => {}
         other => return unusable(Some(place), &format!("there are no jobs of kind {other:?}")),
     }
-    if let Some(text) = claim.policy.fixed_reply.as_ref().filter(|_| payload.channel != LOCAL) {
+    let is_from_outside = payload.channel != LOCAL && payload.origin != Origin::Schedule;
+    if let Some(text) = claim.policy.fixed_reply.as_ref().filter(|_| is_from_outside) {
         return Ok(Begun::Fixed(place, text.clone()));
     }
     let agent = match choose(conn, &conversation, &payload, &claim.policy).await? {
@@ -123,6 +134,9 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         begun_at: claim.now,
     };
     turns::begin(conn, &turn).await?;
+    if job.kind == HEARTBEAT {
+        turns::mark_heartbeat(conn, turn.id).await?;
+    }
     let joined = match claim.policy.rules.busy {
         // What failed together is tried alone.
         Busy::Combine if !has_failed => {
@@ -191,6 +205,7 @@ pub(crate) fn joining(first: &Payload, behind: Vec<Job>) -> Vec<(JobId, Payload)
     let mut joins = |payload: &Payload| {
         length += payload.text.len();
         payload.fresh.is_none()
+            && (payload.origin == first.origin && first.origin.joins())
             && length <= LONGEST
             && payload.wishes == first.wishes
             && (&payload.channel, &payload.address) == (&first.channel, &first.address)

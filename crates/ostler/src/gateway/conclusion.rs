@@ -11,6 +11,7 @@ use super::{
     attempt::Wish,
     begin::{Beginning, Place},
     ending::{Ending, SessionEnd, Turned, status},
+    inbound::Origin,
     joined,
     policy::RetryRules,
     result::{self, Outcome},
@@ -20,6 +21,7 @@ use crate::{
     clock::Millis,
     id::{JobId, TurnId},
     queue::{JobEnd, JobState, Joined},
+    schedule::heartbeat,
     store::events::NewEvent,
 };
 
@@ -42,6 +44,9 @@ pub(crate) struct Conclusion {
 impl Conclusion {
     /// Concludes from the report of a turn.
     pub(crate) fn of_report(self, report: &TurnReport) -> Ending {
+        if self.beginning.payload.origin == Origin::Heartbeat {
+            return self.of_heartbeat(report);
+        }
         let kept = result::session(report);
         let session = kept.map_or(SessionEnd::AsItWas, |memo| SessionEnd::Keep(Box::new(memo)));
         let outcome = Outcome::of(report, self.beginning.place.target.clone());
@@ -59,6 +64,30 @@ impl Conclusion {
             }
             Some(failure) => self.failed(failure, outcome, text, session),
         }
+    }
+
+    /// Concludes from the turn of a heartbeat: it is tried once, in the session
+    /// that there was, and people hear of it only if it has something to tell.
+    fn of_heartbeat(self, report: &TurnReport) -> Ending {
+        let session_before = self.beginning.memo.as_ref().map(|memo| memo.id.clone());
+        let kept = result::session(report).filter(|memo| Some(&memo.id) == session_before.as_ref());
+        let session = kept.map_or(SessionEnd::AsItWas, |memo| SessionEnd::Keep(Box::new(memo)));
+        let outcome = Outcome::of(report, self.beginning.place.target.clone());
+        let is_told = outcome.text.as_deref().is_some_and(|text| !heartbeat::says_nothing(text));
+        let end = match &report.error {
+            None => JobEnd::Done,
+            Some(failure) if failure.kind == FailureKind::Cancelled => {
+                JobEnd::Cancelled { reason: failure.message.clone() }
+            }
+            Some(failure) => {
+                let reason = format!("{}: {}", failure.kind.code(), failure.message);
+                tracing::warn!(job = %self.job, reason, "a heartbeat failed");
+                JobEnd::Dead { reason }
+            }
+        };
+        let text = serde_json::to_string(report).unwrap_or_else(|_| "{}".to_owned());
+        let ending = self.end(end, session, outcome, text);
+        Ending { outcome: ending.outcome.filter(|_| is_told), ..ending }
     }
 
     /// Leaves the job for later, without a word about the turn.

@@ -1,7 +1,7 @@
 //! What becomes of a message before anything runs: which conversation it
 //! belongs to, and which job it becomes. Decided here, written in one go.
 
-use super::inbound::{Accepted, Fresh, Inbound, LOCAL, PAYLOAD, PROMPT, Payload, RESET, Refusal};
+use super::inbound::{Accepted, Fresh, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET, Refusal};
 use crate::{
     clock::Millis,
     config::{Busy, Scope, Sessions},
@@ -116,8 +116,7 @@ pub(crate) async fn store(
         origin: *origin,
         details: details.clone(),
     };
-    let payload = serde_json::to_string(&payload)
-        .map_err(|error| Refusal::Agent(format!("the message cannot be stored: {error}")))?;
+    let payload = payload.to_json()?;
     let key = message.as_ref().map(|message| MessageKey {
         channel: address.channel().to_owned(),
         // Neither has such a character in it.
@@ -130,7 +129,9 @@ pub(crate) async fn store(
         Enqueued::Again(job) => (job, true),
     };
     if !is_again {
-        conversations::heard_from_user(conn, conversation.id, now).await?;
+        if *origin == Origin::Person {
+            conversations::heard_from_user(conn, conversation.id, now).await?;
+        }
         if rules.busy == Busy::Interrupt {
             interrupt(conn, &lane, job, now).await?;
         }
@@ -140,7 +141,7 @@ pub(crate) async fn store(
 
 /// Whether a conversation was silent for too long: since a person said something,
 /// and since somebody was last at work on an answer.
-async fn has_gone_idle(
+pub(crate) async fn has_gone_idle(
     conn: &mut Conn,
     conversation: &Conversation,
     now: Millis,

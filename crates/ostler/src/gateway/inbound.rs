@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
+    channel::{WEBHOOK, webhook},
     id::{ConversationId, JobId},
     queue::EnqueueError,
     store::{
@@ -21,6 +22,9 @@ pub(crate) const LOCAL: &str = "local";
 pub(crate) const PROMPT: &str = "prompt";
 /// The sort of job that begins a conversation afresh.
 pub(crate) const RESET: &str = "reset";
+
+/// The sort of job that asks an agent whether something needs attention.
+pub(crate) const HEARTBEAT: &str = "heartbeat";
 
 /// A message from outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +53,16 @@ pub(crate) enum Origin {
     Heartbeat,
     Schedule,
     Hook,
+}
+
+impl Origin {
+    /// Whether such messages may be answered together with others of their origin.
+    pub(crate) fn joins(self) -> bool {
+        match self {
+            Self::Person | Self::Run => true,
+            Self::Heartbeat | Self::Schedule | Self::Hook => false,
+        }
+    }
 }
 
 /// What a channel knows of a message beside its text.
@@ -200,7 +214,24 @@ pub(crate) enum Fresh {
 /// The version of [`Payload`] that this program writes, and the newest it reads.
 pub(crate) const PAYLOAD: u32 = 1;
 
+/// Refuses an address that nothing can be sent to.
+pub(crate) fn check_address(address: &Address) -> Result<(), Refusal> {
+    match address.channel() {
+        LOCAL => Ok(()),
+        WEBHOOK => {
+            webhook::check(address.key()).map_err(|error| Refusal::Url(error.to_string()))
+        }
+        other => Err(Refusal::Channel(other.to_owned())),
+    }
+}
+
 impl Payload {
+    /// Writes it as it is stored.
+    pub(crate) fn to_json(&self) -> Result<String, Refusal> {
+        serde_json::to_string(self)
+            .map_err(|error| Refusal::Agent(format!("the message cannot be stored: {error}")))
+    }
+
     /// Reads what was stored; the error is for people.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let payload: Self = serde_json::from_str(text)

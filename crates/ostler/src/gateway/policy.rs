@@ -18,6 +18,7 @@ use super::{
 use crate::{
     config::{Config, Reply, ReplyMode, Settings},
     queue::{Capacity, Limits},
+    schedule::heartbeat,
     wishes::Wishes,
 };
 
@@ -32,6 +33,7 @@ pub(crate) struct Policy {
     pub(crate) event_retention: Option<Duration>,
     /// What is answered instead of asking an agent.
     pub(crate) fixed_reply: Option<String>,
+    pub(crate) heartbeat: heartbeat::Rules,
     pub(crate) agents: Box<dyn Agents>,
 }
 
@@ -81,6 +83,7 @@ impl Policy {
             shutdown_grace: config.gateway.shutdown_grace,
             event_retention: config.gateway.event_retention,
             fixed_reply: fixed_reply.and_then(|reply| reply.text.clone()),
+            heartbeat: (&config.heartbeat).into(),
             agents: Box::new(Configured { settings, host, here, reply }),
         }
     }
@@ -96,6 +99,7 @@ impl Policy {
             shutdown_grace: gateway.shutdown_grace,
             event_retention: None,
             fixed_reply: None,
+            heartbeat: heartbeat::Rules::default(),
             agents,
         }
     }

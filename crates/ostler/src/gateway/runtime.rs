@@ -95,6 +95,11 @@ impl Runtime {
         self.shared.look.send_modify(|()| {});
     }
 
+    /// Returns what rings when somebody else may have changed the store.
+    pub(crate) fn looks(&self) -> watch::Receiver<()> {
+        self.shared.look.subscribe()
+    }
+
     /// Begins nothing more, gives what runs time to end, then stops it and
     /// leaves it for later. Returns when nothing runs.
     pub(crate) async fn stop(&self, grace: Duration, limit: Duration) {

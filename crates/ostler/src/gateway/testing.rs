@@ -30,6 +30,7 @@ use crate::{
     config::{Busy, Sessions},
     id::JobId,
     queue::{Capacity, Limits},
+    schedule::heartbeat,
     store::{Store, conversations::Address},
     wishes::Wishes,
 };
@@ -86,6 +87,7 @@ pub(crate) struct Knobs {
     pub(crate) at_once: usize,
     pub(crate) timeout: Duration,
     pub(crate) fixed_reply: Option<String>,
+    pub(crate) heartbeat: heartbeat::Rules,
 }
 
 impl Default for Knobs {
@@ -98,6 +100,7 @@ impl Default for Knobs {
             at_once: 5,
             timeout: LIMIT,
             fixed_reply: None,
+            heartbeat: heartbeat::Rules::default(),
         }
     }
 }
@@ -263,6 +266,7 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         shutdown_grace: LIMIT,
         event_retention: None,
         fixed_reply: knobs.fixed_reply.clone(),
+        heartbeat: knobs.heartbeat.clone(),
         agents: Box::new(agents),
     }
 }

@@ -104,6 +104,9 @@ fn failed(job: &Job) -> Option<(Ticket, Place, Outcome)> {
     let payload = Payload::read(&job.payload).ok()?;
     let conversation = job.lane.as_str().parse().ok()?;
     let target = Address::new(&payload.channel, &payload.address).ok()?;
+    if target.channel() == LOCAL {
+        return None;
+    }
     let owner = WorkerId::new("nobody");
     let ticket = Ticket { job: job.id, lane: job.lane.clone(), attempt: job.attempt, owner };
     let reason = job.reason.clone().unwrap_or_else(|| "it failed".to_owned());

@@ -146,6 +146,14 @@ pub(crate) async fn find(
     row.map(|row| Conversation::from_row(&row)).transpose()
 }
 
+/// Returns the conversation that a person spoke in last.
+pub(crate) async fn newest(conn: &mut Conn) -> Result<Option<Conversation>, StoreError> {
+    let sql = "SELECT * FROM conversations WHERE last_user_at IS NOT NULL
+               ORDER BY last_user_at DESC LIMIT 1";
+    let row = conn.fetch_optional(sql, values![]).await?;
+    row.map(|row| Conversation::from_row(&row)).transpose()
+}
+
 /// Lists conversations, newest first, beginning after one of them.
 pub(crate) async fn list(
     conn: &mut Conn,

@@ -236,7 +236,7 @@ macro_rules! ids_are_values {
         }
     )*};
 }
-ids_are_values!(ConversationId, JobId, TurnId, OutboxId, PermissionId, AuditId);
+ids_are_values!(ConversationId, JobId, TurnId, OutboxId, PermissionId, AuditId, ScheduleId);
 
 /// Lists values of several types.
 macro_rules! values {
@@ -338,6 +338,6 @@ impl Row {
     }
 }
 
-fn unreadable(column: &'static str, error: impl fmt::Display) -> StoreError {
+pub(super) fn unreadable(column: &'static str, error: impl fmt::Display) -> StoreError {
     StoreError::Unreadable { column, why: Arc::from(error.to_string()) }
 }

@@ -14,6 +14,7 @@ use super::{Conn, StoreError, db::values};
 const STEPS: &[(i64, &str, &str)] = &[
     (1, "store", include_str!("../../migrations/0001_store.sql")),
     (2, "runtime", include_str!("../../migrations/0002_runtime.sql")),
+    (3, "schedules", include_str!("../../migrations/0003_schedules.sql")),
 ];
 
 /// The version of the present schema.

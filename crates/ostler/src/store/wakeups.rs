@@ -37,16 +37,19 @@ pub(crate) enum Topic {
     Events = 4,
     /// A message may be ready to be sent.
     Outbox = 8,
+    /// A schedule was added, changed or removed.
+    Schedules = 16,
 }
 
-const TOPICS: [Topic; 4] = [Topic::Jobs, Topic::Wishes, Topic::Events, Topic::Outbox];
+const TOPICS: [Topic; 5] =
+    [Topic::Jobs, Topic::Wishes, Topic::Events, Topic::Outbox, Topic::Schedules];
 
 /// A set of topics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Topics(u8);
 
 impl Topics {
-    pub(super) const ALL: Self = Self(15);
+    pub(super) const ALL: Self = Self(31);
 
     pub(super) fn add(&mut self, topic: Topic) {
         self.0 |= topic as u8;
@@ -64,7 +67,7 @@ impl Topics {
 /// Where wake-ups come together. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Hub {
-    bells: Arc<[watch::Sender<()>; 4]>,
+    bells: Arc<[watch::Sender<()>; 5]>,
     abroad: Option<Arc<Abroad>>,
 }
 

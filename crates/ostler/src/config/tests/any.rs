@@ -25,6 +25,7 @@ fn samples(key: &Key) -> Vec<Value> {
         Kind::Values => vec![json!({}), json!({ "A": "b" })],
         Kind::Command => vec![json!(["x"]), json!(["./x", "", "y"])],
         Kind::Agent => vec![json!("pi"), json!("claudecode")],
+        Kind::Conversation => vec![json!("local:main"), json!("webhook:http://a/b")],
         Kind::Address => vec![json!("0.0.0.0:1"), json!("[::1]:0")],
         Kind::Secret => vec![json!("x"), json!({ "file": "x" }), json!({ "command": ["x", "y"] })],
     }

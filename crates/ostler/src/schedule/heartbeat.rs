@@ -1,0 +1,340 @@
+//! Heartbeats: from time to time the agent of the newest conversation is asked
+//! whether something needs attention, and says nothing if nothing does.
+//!
+//! A heartbeat is the least of all messages. It goes on with a session that
+//! there is and never begins one, gives way to whoever speaks, is tried once,
+//! and does not count as a word in the conversation.
+
+use std::{sync::Arc, time::Duration};
+
+use thiserror::Error;
+
+use crate::{
+    clock::Millis,
+    config,
+    gateway::{
+        gate::has_gone_idle,
+        inbound::{
+            self, Details, HEARTBEAT, Origin, PAYLOAD, PROMPT, Payload, Refusal, check_address,
+        },
+        policy::Policy,
+    },
+    id::{ConversationId, JobId},
+    queue::{Enqueued, Job, LaneId, MessageKey, NewJob, enqueue::enqueue},
+    store::{
+        Conn, Store, StoreError,
+        conversations::{self, Address, Conversation},
+        jobs, sessions,
+    },
+    wishes::Wishes,
+};
+
+/// How often there is one, if it is only switched on.
+pub(crate) const EVERY: Duration = Duration::from_secs(30 * 60);
+/// The answer after which nothing is sent.
+pub(crate) const OK: &str = "HEARTBEAT_OK";
+/// What the agent is told, if nothing else is configured.
+pub(crate) const PROMPT_TEXT: &str = "This is a heartbeat: nobody has written. Look whether \
+    something needs attention now: what you were asked to keep an eye on, what was to be done by \
+    now, what somebody has to know. If there is something, write to the person about it, briefly. \
+    If there is nothing, answer with HEARTBEAT_OK and nothing else.";
+/// Among lanes, people's messages go first.
+const PRIORITY: i64 = -10;
+/// One that could not begin for so long is dropped.
+const STALE: Duration = Duration::from_secs(10 * 60);
+/// Who speaks in it.
+const SENDER: &str = "heartbeat";
+/// Where the names of slots are kept, as if it was a channel.
+const CHANNEL: &str = "heartbeat";
+/// How many of somebody's last messages are looked at for where he is.
+const LAST: u32 = 20;
+/// What is in the payload of a run.
+const OF_A_SCHEDULE: &str = "\"origin\":\"schedule\"";
+
+/// What is configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// `None`: never.
+    pub(crate) every: Option<Duration>,
+    /// `None`: [`PROMPT_TEXT`].
+    pub(crate) prompt: Option<String>,
+    /// `None`: the one that a person spoke in last.
+    pub(crate) conversation: Option<Address>,
+    /// For how long after a person's last word.
+    pub(crate) idle: Option<Duration>,
+}
+
+impl From<&config::Heartbeat> for Rules {
+    fn from(config: &config::Heartbeat) -> Self {
+        let every = match config.enabled {
+            Some(false) => None,
+            Some(true) => Some(config.every.unwrap_or(EVERY)),
+            None => config.every,
+        };
+        Self {
+            every,
+            prompt: config.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
+            conversation: config.conversation.as_ref().and_then(|name| name.parse().ok()),
+            idle: config.idle,
+        }
+    }
+}
+
+/// Why there is a heartbeat now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// Its time has come. However many gateways see that, there is one.
+    Slot { every: Duration, slot: i64 },
+    /// Somebody wants one, here if he says where.
+    Asked(Option<Address>),
+}
+
+/// Why there was none.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum Skip {
+    #[error("no person has spoken in any conversation yet")]
+    NoConversation,
+    #[error("there is no conversation {0}")]
+    Unknown(Address),
+    #[error("a job of the conversation runs or waits")]
+    Busy,
+    #[error("the conversation has no session, and a heartbeat begins none")]
+    NoSession,
+    #[error("the conversation was silent for so long that its session is over")]
+    Idle,
+    #[error("no person has spoken in the conversation for longer than heartbeat.idle")]
+    Quiet,
+    #[error("a fixed text is what is answered (inbound.reply.mode), so that no agent is there")]
+    NoAgent,
+    #[error("it is not known where people are reached in the conversation")]
+    NowhereToSend,
+    #[error("it waited for too long")]
+    Stale,
+    #[error("somebody spoke while it waited")]
+    GaveWay,
+    #[error("the gateway ended while it ran")]
+    CutOff,
+}
+
+impl Skip {
+    /// Returns the word to branch on. Part of the contract.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::NoConversation => "no_conversation",
+            Self::Unknown(_) => "unknown_conversation",
+            Self::Busy => "busy",
+            Self::NoSession => "no_session",
+            Self::Idle => "idle",
+            Self::Quiet => "quiet",
+            Self::NoAgent => "no_agent",
+            Self::NowhereToSend => "nowhere_to_send",
+            Self::Stale => "stale",
+            Self::GaveWay => "gave_way",
+            Self::CutOff => "cut_off",
+        }
+    }
+}
+
+/// What became of a heartbeat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    Job { job: JobId, conversation: ConversationId },
+    Skipped(Skip),
+    /// Another gateway made that of this slot.
+    Before,
+}
+
+/// Makes a heartbeat, if there is room for one.
+pub(crate) async fn make(
+    store: &Store,
+    policy: &Arc<Policy>,
+    occasion: Occasion,
+    now: Millis,
+) -> Result<Made, Refusal> {
+    let args = (Arc::clone(policy), occasion, JobId::new(), now);
+    store
+        .write_repeatable(args, |conn, (policy, occasion, job, now)| {
+            Box::pin(put(conn, policy, occasion, *job, *now))
+        })
+        .await
+}
+
+async fn put(
+    conn: &mut Conn,
+    policy: &Policy,
+    occasion: &Occasion,
+    job: JobId,
+    now: Millis,
+) -> Result<Made, Refusal> {
+    let conversation = match find(conn, policy, occasion).await? {
+        Ok(conversation) => conversation,
+        Err(skip) => return Ok(Made::Skipped(skip)),
+    };
+    let lane = LaneId::new(conversation.id);
+    // Nobody speaks between the look and the job.
+    jobs::lock(conn, &lane).await?;
+    if jobs::find(conn, job).await?.is_some() {
+        // An earlier try of this write made it.
+        return Ok(Made::Job { job, conversation: conversation.id });
+    }
+    if jobs::is_busy(conn, &lane).await? {
+        return Ok(Made::Skipped(Skip::Busy));
+    }
+    if let Some(skip) = unfit(conn, policy, &conversation, now).await? {
+        return Ok(Made::Skipped(skip));
+    }
+    let Some(target) = reached_at(conn, &conversation, &lane).await? else {
+        return Ok(Made::Skipped(Skip::NowhereToSend));
+    };
+    let payload = Payload {
+        v: PAYLOAD,
+        text: policy.heartbeat.prompt.clone().unwrap_or_else(|| PROMPT_TEXT.to_owned()),
+        sender: SENDER.to_owned(),
+        channel: target.channel().to_owned(),
+        address: target.key().to_owned(),
+        fresh: None,
+        wishes: Wishes::default(),
+        message: None,
+        origin: Origin::Heartbeat,
+        details: Details::default(),
+    };
+    let message = match occasion {
+        Occasion::Asked(_) => None,
+        Occasion::Slot { every, slot } => Some(MessageKey {
+            channel: CHANNEL.to_owned(),
+            message: format!("{} {slot}", every.as_millis()),
+        }),
+    };
+    let new = NewJob {
+        message,
+        priority: PRIORITY,
+        max_failures: 1,
+        ..NewJob::new(HEARTBEAT, &payload.to_json()?)
+    };
+    Ok(match enqueue(conn, job, &lane, &new, &policy.rules.capacity, now).await? {
+        Enqueued::New(job) => Made::Job { job, conversation: conversation.id },
+        Enqueued::Again(_) => Made::Before,
+    })
+}
+
+/// Finds the conversation that it goes to.
+async fn find(
+    conn: &mut Conn,
+    policy: &Policy,
+    occasion: &Occasion,
+) -> Result<Result<Conversation, Skip>, StoreError> {
+    let asked = match occasion {
+        Occasion::Asked(address) => address.as_ref(),
+        Occasion::Slot { .. } => None,
+    };
+    Ok(match asked.or(policy.heartbeat.conversation.as_ref()) {
+        Some(address) => conversations::find_at(conn, address)
+            .await?
+            .ok_or_else(|| Skip::Unknown(address.clone())),
+        None => conversations::newest(conn).await?.ok_or(Skip::NoConversation),
+    })
+}
+
+/// Returns why a conversation is not one for a heartbeat, if it is not.
+async fn unfit(
+    conn: &mut Conn,
+    policy: &Policy,
+    conversation: &Conversation,
+    now: Millis,
+) -> Result<Option<Skip>, StoreError> {
+    if policy.fixed_reply.is_some() && conversation.address.channel() != inbound::LOCAL {
+        return Ok(Some(Skip::NoAgent));
+    }
+    let Ok(agent) = policy.agents.resolve(conversation.agent.as_deref()) else {
+        return Ok(Some(Skip::NoSession));
+    };
+    if sessions::find(conn, conversation.id, &agent.name).await?.is_none() {
+        return Ok(Some(Skip::NoSession));
+    }
+    let spoke = conversation.last_user_at;
+    if policy.heartbeat.idle.is_some_and(|idle| spoke.is_none_or(|last| last.after(idle) < now)) {
+        return Ok(Some(Skip::Quiet));
+    }
+    let is_idle = has_gone_idle(conn, conversation, now, &policy.rules.sessions).await?;
+    Ok(is_idle.then_some(Skip::Idle))
+}
+
+/// Returns where people are reached in a conversation: where the last of them
+/// wrote from, for several places may share one.
+async fn reached_at(
+    conn: &mut Conn,
+    conversation: &Conversation,
+    lane: &LaneId,
+) -> Result<Option<Address>, StoreError> {
+    let said = jobs::newest_in(conn, lane, PROMPT, OF_A_SCHEDULE, LAST).await?;
+    let said = said.iter().filter_map(|job| Payload::read(&job.payload).ok());
+    let person = said.filter(|payload| payload.origin == Origin::Person);
+    let mut places = person.filter_map(|said| Address::new(&said.channel, &said.address).ok());
+    let own = Some(conversation.address.clone());
+    Ok(places.next().or(own).filter(|place| check_address(place).is_ok()))
+}
+
+/// Returns why a heartbeat that was claimed is dropped, if it is.
+pub(crate) async fn dropped(
+    conn: &mut Conn,
+    job: &Job,
+    conversation: &Conversation,
+    policy: &Policy,
+    now: Millis,
+) -> Result<Option<Skip>, StoreError> {
+    if job.attempt > 1 {
+        return Ok(Some(Skip::CutOff));
+    }
+    if job.enqueued_at.after(STALE) < now {
+        return Ok(Some(Skip::Stale));
+    }
+    if !jobs::waiting_behind(conn, &job.lane, 1).await?.is_empty() {
+        return Ok(Some(Skip::GaveWay));
+    }
+    unfit(conn, policy, conversation, now).await
+}
+
+/// Whether an answer says that nothing needs attention: the word alone, in
+/// whatever quotes or markup, with or without a full stop. An answer without a
+/// text says so, too; anything beside the word is something to be told.
+pub(crate) fn says_nothing(answer: &str) -> bool {
+    let word = answer.trim_matches(|c: char| !c.is_alphanumeric());
+    word.is_empty() || word.eq_ignore_ascii_case(OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_alone_says_nothing_and_anything_beside_it_is_told() {
+        for answer in [
+            "HEARTBEAT_OK", " heartbeat_ok\n", "HEARTBEAT_OK.", "**HEARTBEAT_OK**", "`HEARTBEAT_OK`",
+            "```\nHEARTBEAT_OK\n```", "\"HEARTBEAT_OK\"", "“HEARTBEAT_OK”!", "- HEARTBEAT_OK", "",
+            " \n", "✅ HEARTBEAT_OK",
+        ] {
+            assert!(says_nothing(answer), "{answer:?}");
+        }
+        for answer in [
+            "HEARTBEAT_OK, but the disk is full", "All is well: HEARTBEAT_OK", "HEARTBEAT OK",
+            "HEARTBEAT_OK HEARTBEAT_OK", "NOT_HEARTBEAT_OK", "ok", "The build is red.",
+        ] {
+            assert!(!says_nothing(answer), "{answer:?}");
+        }
+        assert!(PROMPT_TEXT.contains(OK));
+    }
+
+    #[test]
+    fn it_is_off_unless_it_is_switched_on_and_then_comes_every_30_minutes() {
+        let every = |enabled, every: Option<u64>| {
+            let every = every.map(Duration::from_secs);
+            let config = config::Heartbeat { enabled, every, ..config::Heartbeat::default() };
+            Rules::from(&config).every.map(|every| every.as_secs())
+        };
+        assert_eq!(every(None, None), None);
+        assert_eq!(every(Some(true), None), Some(1800));
+        assert_eq!(every(Some(true), Some(60)), Some(60));
+        assert_eq!(every(None, Some(60)), Some(60));
+        assert_eq!(every(Some(false), Some(60)), None);
+    }
+}
