@@ -7,6 +7,7 @@ mod chat;
 mod config;
 mod demo;
 mod doctor;
+mod heartbeat;
 mod plan;
 mod prompt;
 mod queue;
@@ -15,6 +16,7 @@ mod remote;
 mod render;
 mod requests;
 mod run;
+mod schedule;
 mod send;
 mod serve;
 mod sessions;
@@ -60,6 +62,10 @@ enum Command {
     Send(Box<send::SendArgs>),
     /// Look at the gateway's conversations, reset them, or change their agent
     Sessions(sessions::SessionsArgs),
+    /// Have something said at certain times: list, add, remove or run schedules
+    Schedule(schedule::ScheduleArgs),
+    /// Make a heartbeat now: the agent looks whether something needs attention
+    Heartbeat(heartbeat::HeartbeatArgs),
     /// List the agents: installed or not, version, abilities
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
@@ -146,6 +152,12 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
     if let Command::Sessions(args) = cli.command {
         return sessions::run(args, load(cli.config)?, ui).await;
     }
+    if let Command::Schedule(args) = cli.command {
+        return schedule::run(args, load(cli.config)?, ui).await;
+    }
+    if let Command::Heartbeat(args) = cli.command {
+        return Ok(heartbeat::run(args, &load(cli.config)?, ui).await);
+    }
     if let Command::Serve(args) = cli.command {
         let loader = Loader::from_process(cli.config, Trust::Everything);
         return Box::pin(serve::run(args, loader)).await;
@@ -159,7 +171,9 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         Command::Demo(args) => demo::run(args, settings, ui).await,
         Command::Sim(args) => sim::run(args, ui).await,
         Command::Config(_)
+        | Command::Heartbeat(_)
         | Command::Queue(_)
+        | Command::Schedule(_)
         | Command::Send(_)
         | Command::Serve(_)
         | Command::Sessions(_)

@@ -10,6 +10,8 @@ pub(crate) mod cron;
 pub(crate) mod due;
 pub(crate) mod heartbeat;
 pub(crate) mod run;
+#[cfg(test)]
+mod tests;
 
 use std::{sync::Arc, time::Duration};
 
@@ -101,7 +103,11 @@ impl Desk {
     }
 
     /// Sees to the heartbeat; returns when the next one is.
-    async fn beat(&mut self, policy: &Arc<Policy>, now: Millis) -> Result<Option<Millis>, StoreError> {
+    async fn beat(
+        &mut self,
+        policy: &Arc<Policy>,
+        now: Millis,
+    ) -> Result<Option<Millis>, StoreError> {
         let Some(every) = policy.heartbeat.every else {
             self.slot = None;
             return Ok(None);

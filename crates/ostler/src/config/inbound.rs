@@ -89,7 +89,11 @@ pub(super) const MOVED: &[Moved] = &[
         to: "sessions.reset_words",
         convert: Value::clone,
     },
-    Moved { from: "inbound.reply.heartbeatMinutes", to: "heartbeat.every", convert: minutes_or_off },
+    Moved {
+        from: "inbound.reply.heartbeatMinutes",
+        to: "heartbeat.every",
+        convert: minutes_or_off,
+    },
     Moved {
         from: "inbound.reply.session.heartbeatIdleMinutes",
         to: "heartbeat.idle",

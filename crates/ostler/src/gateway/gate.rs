@@ -1,7 +1,9 @@
 //! What becomes of a message before anything runs: which conversation it
 //! belongs to, and which job it becomes. Decided here, written in one go.
 
-use super::inbound::{Accepted, Fresh, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET, Refusal};
+use super::inbound::{
+    Accepted, Fresh, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET, Refusal,
+};
 use crate::{
     clock::Millis,
     config::{Busy, Scope, Sessions},

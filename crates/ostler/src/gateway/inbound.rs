@@ -218,9 +218,7 @@ pub(crate) const PAYLOAD: u32 = 1;
 pub(crate) fn check_address(address: &Address) -> Result<(), Refusal> {
     match address.channel() {
         LOCAL => Ok(()),
-        WEBHOOK => {
-            webhook::check(address.key()).map_err(|error| Refusal::Url(error.to_string()))
-        }
+        WEBHOOK => webhook::check(address.key()).map_err(|error| Refusal::Url(error.to_string())),
         other => Err(Refusal::Channel(other.to_owned())),
     }
 }

@@ -192,8 +192,7 @@ fn read_cron(text: &str) -> Result<Cron, TimetableError> {
         return Err(TimetableError::Fields(format!("{text:?} has {}", fields.len())));
     }
     // A turn each second, or one every ten years, is not what schedules are for.
-    let parser =
-        CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     let Ok(cron) = parser.parse(text) else {
         if text.starts_with('@') {
             return Err(TimetableError::Fields(format!("{text:?} is none of these")));

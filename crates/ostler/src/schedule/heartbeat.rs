@@ -138,7 +138,10 @@ impl Skip {
 /// What became of a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
-    Job { job: JobId, conversation: ConversationId },
+    Job {
+        job: JobId,
+        conversation: ConversationId,
+    },
     Skipped(Skip),
     /// Another gateway made that of this slot.
     Before,
@@ -309,15 +312,29 @@ mod tests {
     #[test]
     fn the_word_alone_says_nothing_and_anything_beside_it_is_told() {
         for answer in [
-            "HEARTBEAT_OK", " heartbeat_ok\n", "HEARTBEAT_OK.", "**HEARTBEAT_OK**", "`HEARTBEAT_OK`",
-            "```\nHEARTBEAT_OK\n```", "\"HEARTBEAT_OK\"", "“HEARTBEAT_OK”!", "- HEARTBEAT_OK", "",
-            " \n", "✅ HEARTBEAT_OK",
+            "HEARTBEAT_OK",
+            " heartbeat_ok\n",
+            "HEARTBEAT_OK.",
+            "**HEARTBEAT_OK**",
+            "`HEARTBEAT_OK`",
+            "```\nHEARTBEAT_OK\n```",
+            "\"HEARTBEAT_OK\"",
+            "“HEARTBEAT_OK”!",
+            "- HEARTBEAT_OK",
+            "",
+            " \n",
+            "✅ HEARTBEAT_OK",
         ] {
             assert!(says_nothing(answer), "{answer:?}");
         }
         for answer in [
-            "HEARTBEAT_OK, but the disk is full", "All is well: HEARTBEAT_OK", "HEARTBEAT OK",
-            "HEARTBEAT_OK HEARTBEAT_OK", "NOT_HEARTBEAT_OK", "ok", "The build is red.",
+            "HEARTBEAT_OK, but the disk is full",
+            "All is well: HEARTBEAT_OK",
+            "HEARTBEAT OK",
+            "HEARTBEAT_OK HEARTBEAT_OK",
+            "NOT_HEARTBEAT_OK",
+            "ok",
+            "The build is red.",
         ] {
             assert!(!says_nothing(answer), "{answer:?}");
         }

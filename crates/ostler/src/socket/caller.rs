@@ -21,7 +21,7 @@ use super::{
     lines::{LineError, LineReader},
     message::{
         Accepted, Cancel, Cancelled, Ended, Event, Follow, Hello, MAX_LINE, MAX_PROMPT_LINE,
-        Message, PROTOCOL, Refused, Reply, Request,
+        Message, PROTOCOL, Refused, Reply, Request, Skipped,
     },
 };
 use crate::{
@@ -33,7 +33,8 @@ use crate::{
     },
     id::JobId,
     queue::LaneCancel,
-    store::{StoreError, events::StoredEvent},
+    schedule::heartbeat::Made,
+    store::{StoreError, conversations::Address, events::StoredEvent},
 };
 
 /// The name of whoever is at the socket: nobody else can open it.
@@ -159,6 +160,7 @@ impl Caller {
                     Err(error) => store_failed(&error),
                 }
             }
+            Request::Heartbeat(conversation) => self.heartbeat(conversation).await,
             Request::Status => Reply::Status(Box::new(self.gateway.standing().await)),
             Request::Look => {
                 self.gateway.look_again();
@@ -186,6 +188,21 @@ impl Caller {
                 conversation: accepted.conversation,
                 again: accepted.is_again,
             }),
+            Err(refusal) => refused(refusal.code(), refusal),
+        }
+    }
+
+    async fn heartbeat(&self, conversation: Option<Address>) -> Reply {
+        match self.gateway.heartbeat(conversation).await {
+            Ok(Made::Job { job, conversation }) => {
+                Reply::Accepted(Accepted { job, conversation, again: false })
+            }
+            Ok(Made::Skipped(skip)) => {
+                let (reason, message) = (skip.code().to_owned(), skip.to_string());
+                Reply::Skipped(Skipped { reason, message })
+            }
+            // Only slots of time can have been before.
+            Ok(Made::Before) => refused("invalid_request", "there was this heartbeat before"),
             Err(refusal) => refused(refusal.code(), refusal),
         }
     }
@@ -279,7 +296,13 @@ impl Caller {
             Some(request @ (Request::Answer { .. } | Request::Cancel(_))) => {
                 self.obey(request).await
             }
-            Some(Request::Send(_) | Request::Follow(_) | Request::Status | Request::Look) => {
+            Some(
+                Request::Send(_)
+                | Request::Follow(_)
+                | Request::Heartbeat(_)
+                | Request::Status
+                | Request::Look,
+            ) => {
                 let why = "this connection follows something; it takes `answer` and `cancel`";
                 self.say(&refused("following", why)).await
             }

@@ -23,6 +23,7 @@ use super::{
     lines::{LineError, LineReader},
     message::{
         Accepted, Ended, Event, Hello, MAX_LINE, MAX_PROMPT_LINE, PROTOCOL, Refused, Request,
+        Skipped,
     },
     stranger,
 };
@@ -106,6 +107,7 @@ pub(crate) enum Heard {
     Refused(Refused),
     Event(Event),
     Ended(Ended),
+    Skipped(Skipped),
     /// Anything else. A newer gateway may say more than is known here.
     Other,
 }
@@ -124,6 +126,7 @@ impl Heard {
             "refused" => Self::Refused(serde_json::from_slice(line)?),
             "event" => Self::Event(serde_json::from_slice(line)?),
             "ended" => Self::Ended(serde_json::from_slice(line)?),
+            "skipped" => Self::Skipped(serde_json::from_slice(line)?),
             _ => Self::Other,
         })
     }

@@ -30,8 +30,13 @@ const MAX_REASON: usize = 300;
 pub(crate) enum Request {
     Send(Box<Message>),
     Follow(Follow),
-    Answer { request: PermissionId, answer: Answer },
+    Answer {
+        request: PermissionId,
+        answer: Answer,
+    },
     Cancel(Cancel),
+    /// A heartbeat now, in this conversation or in the newest.
+    Heartbeat(Option<Address>),
     Status,
     Look,
 }
@@ -71,7 +76,9 @@ pub(crate) enum Cancel {
 pub(crate) enum Misunderstood {
     #[error("a line is no JSON object with a `type`: {0}")]
     NotAnObject(String),
-    #[error("unknown type {0:?}; known are send, follow, answer, cancel, status and look")]
+    #[error(
+        "unknown type {0:?}; known are send, follow, answer, cancel, heartbeat, status and look"
+    )]
     UnknownType(String),
     #[error("{kind}: {why}")]
     Fields { kind: &'static str, why: String },
@@ -113,6 +120,11 @@ struct CancelFields {
     conversation: Option<ConversationId>,
 }
 
+#[derive(Deserialize)]
+struct HeartbeatFields {
+    conversation: Option<String>,
+}
+
 impl Request {
     /// Reads a line.
     pub(crate) fn read(line: &[u8]) -> Result<Self, Misunderstood> {
@@ -123,6 +135,7 @@ impl Request {
             "follow" => follow(line).map(Self::Follow),
             "answer" => answer(line),
             "cancel" => cancel(line).map(Self::Cancel),
+            "heartbeat" => heartbeat(line).map(Self::Heartbeat),
             "status" => Ok(Self::Status),
             "look" => Ok(Self::Look),
             other => Err(Misunderstood::UnknownType(start_of(other))),
@@ -143,6 +156,10 @@ impl Request {
             Self::Cancel(Cancel::Job(job)) => json!({ "type": "cancel", "job": job }),
             Self::Cancel(Cancel::Conversation(conversation)) => {
                 json!({ "type": "cancel", "conversation": conversation })
+            }
+            Self::Heartbeat(conversation) => {
+                let conversation = conversation.as_ref().map(Address::to_string);
+                json!({ "type": "heartbeat", "conversation": conversation })
             }
             Self::Status => json!({ "type": "status" }),
             Self::Look => json!({ "type": "look" }),
@@ -236,6 +253,16 @@ fn cancel(line: &[u8]) -> Result<Cancel, Misunderstood> {
     }
 }
 
+fn heartbeat(line: &[u8]) -> Result<Option<Address>, Misunderstood> {
+    const KIND: &str = "heartbeat";
+    let HeartbeatFields { conversation } = fields(KIND, line)?;
+    let read = |name: String| name.parse();
+    conversation
+        .map(read)
+        .transpose()
+        .map_err(|error: <Address as std::str::FromStr>::Err| wrong(KIND, &error.to_string()))
+}
+
 /// Returns enough of a text to recognize it.
 fn start_of(text: &str) -> String {
     text.chars().take(MAX_REASON).collect()
@@ -258,6 +285,8 @@ pub(crate) enum Reply {
         outcome: &'static str,
     },
     Cancelled(Cancelled),
+    /// There is no heartbeat now.
+    Skipped(Skipped),
     Status(Box<Standing>),
     Looked,
 }
@@ -284,6 +313,14 @@ pub(crate) struct Accepted {
 pub(crate) struct Refused {
     /// The word to branch on.
     pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+/// Why there is no heartbeat now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Skipped {
+    /// The word to branch on.
+    pub(crate) reason: String,
     pub(crate) message: String,
 }
 

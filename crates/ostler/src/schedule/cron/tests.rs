@@ -44,8 +44,7 @@ fn a_time_that_the_clock_leaps_over_comes_once_at_the_leap() {
 fn a_time_that_the_clock_shows_twice_comes_once_at_the_first() {
     // In Berlin the clock goes from 03:00 back to 02:00 on 25 October 2026, in New York from
     // 02:00 back to 01:00 on 1 November.
-    let berlin =
-        times("30 2,14 * * *", "Europe/Berlin", "2026-10-24T20:00Z", "2026-10-26T12:00Z");
+    let berlin = times("30 2,14 * * *", "Europe/Berlin", "2026-10-24T20:00Z", "2026-10-26T12:00Z");
     assert_eq!(berlin, ["2026-10-25T00:30Z", "2026-10-25T13:30Z", "2026-10-26T01:30Z"]);
     let new_york =
         times("*/20 1 * * *", "America/New_York", "2026-11-01T00:00Z", "2026-11-02T00:00Z");

@@ -29,10 +29,14 @@ fn any_request() -> impl Strategy<Value = Request> {
     let answer = (decision, option::of(any::<String>())).prop_map(|(decision, text)| {
         Request::Answer { request: PermissionId::new(), answer: Answer { decision, text } }
     });
+    let heartbeat = option::of(("[a-z]{1,9}", "[^\\p{Cc}]{1,40}")).prop_map(|place| {
+        Request::Heartbeat(place.map(|(channel, key)| Address::new(&channel, &key).unwrap()))
+    });
     prop_oneof![
         send,
         log,
         answer,
+        heartbeat,
         Just(()).prop_map(|()| Request::Follow(Follow::Job(JobId::new()))),
         Just(()).prop_map(|()| Request::Cancel(Cancel::Job(JobId::new()))),
         Just(()).prop_map(|()| Request::Cancel(Cancel::Conversation(ConversationId::new()))),
@@ -121,6 +125,7 @@ fn what_is_not_understood_is_named() {
         (r#"{"type":"follow","job":"trn_1"}"#.to_owned(), "not the id of a job"),
         (json!({"type":"follow","job":job,"after":1}).to_string(), "from its beginning"),
         (r#"{"type":"cancel"}"#.to_owned(), "name a `job`"),
+        (r#"{"type":"heartbeat","conversation":"main"}"#.to_owned(), "heartbeat: a conversation"),
         (r#"{"type":"answer","request":"prm_1","decision":"allow"}"#.to_owned(), "prm_0"),
         (
             json!({"type":"answer","request":PermissionId::new(),"decision":"yes"}).to_string(),
