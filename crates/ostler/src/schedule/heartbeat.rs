@@ -31,6 +31,8 @@ use crate::{
 
 /// How often there is one, if it is only switched on.
 pub(crate) const EVERY: Duration = Duration::from_secs(30 * 60);
+/// The shortest time between two: each looks at the store.
+const SHORTEST: Duration = Duration::from_secs(1);
 /// The answer after which nothing is sent.
 pub(crate) const OK: &str = "HEARTBEAT_OK";
 /// What the agent is told, if nothing else is configured.
@@ -72,7 +74,7 @@ impl From<&config::Heartbeat> for Rules {
             None => config.every,
         };
         Self {
-            every,
+            every: every.map(|every| every.max(SHORTEST)),
             prompt: config.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
             conversation: config.conversation.as_ref().and_then(|name| name.parse().ok()),
             idle: config.idle,

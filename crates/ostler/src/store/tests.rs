@@ -4,6 +4,7 @@ mod disk;
 mod faults;
 mod requests;
 mod retention;
+mod schedules;
 mod tables;
 mod upkeep;
 

@@ -7,6 +7,7 @@ mod disk;
 mod messages;
 mod queue;
 mod reader;
+mod scheduled;
 mod start;
 mod steering;
 mod stopping;

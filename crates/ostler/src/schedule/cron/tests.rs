@@ -75,6 +75,8 @@ fn the_usual_ways_to_write_an_expression_are_read() {
         ("15 10 * jan mon#2", "2026-01-12T10:15Z"),
         ("0 12 29 2 *", "2028-02-29T12:00Z"),
         ("  5   4 * * 7 ", "2026-01-04T04:05Z"),
+        ("0 9 13 * fri", "2026-01-02T09:00Z"),
+        ("0 9 13 * +fri", "2026-02-13T09:00Z"),
     ] {
         let timetable = Timetable::read(cron, "utc").unwrap();
         assert_eq!(timetable.next_after(at("2026-01-01T00:00Z")), Some(at(first)), "{cron}");
