@@ -88,7 +88,7 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
             without_turn(JobEnd::Dead { reason }, place, outcome)
         }
     };
-    ending::write(&tools.queue, &ticket, ending).await;
+    ending::write(&tools, &ticket, ending).await;
 }
 
 /// A turn that runs.
@@ -158,8 +158,10 @@ impl<'a> Attempt<'a> {
         if *self.wish.borrow() == Wish::Lost {
             return None;
         }
-        // What happened before the end is stored before it.
-        self.tools.log.flush().await.ok()?;
+        // What happened before the end is stored before it, or with it.
+        let mut before = self.tools.log.take_back(self.id).await.ok()?;
+        before.append(&mut self.last);
+        self.last = before;
         Some(match report {
             Some(report) => self.conclusion().of_report(&report),
             // The host was shut down under it.
@@ -191,6 +193,7 @@ impl<'a> Attempt<'a> {
             wish,
             steered: self.steered,
             last: self.last,
+            has_asked: self.requests.has_asked(),
             now: Millis::now(),
         }
     }

@@ -29,8 +29,8 @@ pub(crate) struct Log {
 #[derive(Debug)]
 enum Entry {
     Event(NewEvent),
-    /// Tells when everything before it is stored.
-    Mark(oneshot::Sender<()>),
+    /// Asks for what is not stored yet of a turn. Everything else of it is.
+    Take(TurnId, oneshot::Sender<Vec<NewEvent>>),
     /// Nothing comes after it.
     Close,
 }
@@ -53,11 +53,12 @@ impl Log {
         self.entries.send(Entry::Event(event)).await.map_err(|_| Closed)
     }
 
-    /// Waits until everything that was taken is stored.
-    pub(crate) async fn flush(&self) -> Result<(), Closed> {
-        let (mark, reached) = oneshot::channel();
-        self.entries.send(Entry::Mark(mark)).await.map_err(|_| Closed)?;
-        reached.await.map_err(|_| Closed)
+    /// Gives back what was taken of a turn and is not stored yet, so that it can
+    /// be stored together with its end.
+    pub(crate) async fn take_back(&self, turn: TurnId) -> Result<Vec<NewEvent>, Closed> {
+        let (events, taken) = oneshot::channel();
+        self.entries.send(Entry::Take(turn, events)).await.map_err(|_| Closed)?;
+        taken.await.map_err(|_| Closed)
     }
 
     /// Takes nothing more; the writer ends when all that was taken is stored.
@@ -71,24 +72,22 @@ async fn write(store: Store, mut taken: mpsc::Receiver<Entry>) {
     let mut entries = Vec::new();
     while taken.recv_many(&mut entries, BATCH).await > 0 {
         let mut events = Vec::with_capacity(entries.len());
-        let mut marks = Vec::new();
         let mut is_closed = false;
         for entry in entries.drain(..) {
             match entry {
                 Entry::Event(event) => events.push(event),
-                Entry::Mark(mark) => marks.push(mark),
+                Entry::Take(turn, taker) => {
+                    let taken = events.extract_if(.., |event| event.turn == Some(turn));
+                    // Nobody waits any more if the gateway is killed half-way.
+                    if let Err(unwanted) = taker.send(taken.collect()) {
+                        events.extend(unwanted);
+                    }
+                }
                 Entry::Close => is_closed = true,
             }
         }
         let is_stored = keep_trying(&store, events).await;
-        if !is_stored {
-            return;
-        }
-        for mark in marks {
-            // Who waited for it may be gone.
-            mark.send(()).ok();
-        }
-        if is_closed {
+        if !is_stored || is_closed {
             return;
         }
     }
