@@ -139,3 +139,47 @@ async fn is_stored(store: &Store, events: &[NewEvent]) -> bool {
     let look = store.read(one, |conn, (turn, seq)| Box::pin(events::is_stored(conn, *turn, *seq)));
     look.await.unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{clock::Millis, store::testing::on_both};
+
+    fn event(turn: TurnId, seq: i64) -> NewEvent {
+        NewEvent {
+            conversation: None,
+            turn: Some(turn),
+            seq,
+            at: Millis(1),
+            kind: "output".to_owned(),
+            body: "{}".to_owned(),
+        }
+    }
+
+    on_both! {
+        async fn of_a_turn_that_ends_everything_is_stored_or_given_back(store: Store) {
+            let tasks = TaskTracker::new();
+            let log = Log::start(store.clone(), &tasks);
+            let (ends, goes_on) = (TurnId::new(), TurnId::new());
+            for seq in 1..=20 {
+                log.append(event(goes_on, seq)).await.unwrap();
+                log.append(event(ends, seq)).await.unwrap();
+            }
+            let given_back = log.take_back(ends).await.unwrap();
+            log.append(event(goes_on, 21)).await.unwrap();
+            log.close().await;
+            tasks.close();
+            tasks.wait().await;
+            let stored = store.must((), |conn, ()| Box::pin(events::read(conn, 0, 100))).await;
+            let stored = stored.into_iter().map(|stored| stored.event);
+            let (mut ended, gone_on): (Vec<_>, Vec<_>) =
+                stored.partition(|event| event.turn == Some(ends));
+            ended.extend(given_back);
+            let numbers = |events: &[NewEvent]| events.iter().map(|event| event.seq).collect();
+            let (ended, gone_on): (Vec<_>, Vec<_>) = (numbers(&ended), numbers(&gone_on));
+            assert_eq!((ended, gone_on), ((1..=20).collect(), (1..=21).collect()));
+            assert!(log.append(event(ends, 21)).await.is_err());
+            assert!(log.take_back(ends).await.is_err());
+        }
+    }
+}
