@@ -1,6 +1,7 @@
 //! The `ostler` program: reads the command line and the environment, and does
 //! what one of the commands says.
 
+mod background;
 mod channel;
 mod cli;
 mod clock;
