@@ -29,6 +29,7 @@ use super::{
 use crate::{
     config::{Busy, Sessions},
     id::JobId,
+    prompt::Folder,
     queue::{Capacity, Limits},
     store::{Store, conversations::Address},
     wishes::Wishes,
@@ -40,12 +41,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 const LEASE: Duration = Duration::from_secs(30);
 
 /// Plays Pi. `calls` gets a line for each call: the session and the prompt.
+/// `system` gets the system prompt of the last call, if it had one.
 const SCRIPT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 prompt=$(cat)
 session=new
+rm -f "$here/system"
 while [ $# -gt 0 ]; do
     if [ "$1" = --session ]; then session=$2; fi
+    if [ "$1" = --append-system-prompt ]; then cp "$2" "$here/system"; fi
     shift
 done
 printf '%s|%s\n' "$session" "$(printf %s "$prompt" | tr '\n' '/')" >> "$here/calls"
@@ -263,6 +267,7 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         shutdown_grace: LIMIT,
         event_retention: None,
         fixed_reply: knobs.fixed_reply.clone(),
+        prompt_files: Some(Folder::new(folder.join("prompt"))),
         agents: Box::new(agents),
     }
 }
