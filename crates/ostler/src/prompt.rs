@@ -24,11 +24,11 @@ use std::{
 
 use tokio::{sync::Semaphore, task, time};
 
+pub(crate) use self::table::Occasion;
 use self::{
     assembly::assemble,
     reading::{Found, LONGEST, LONGEST_FILE, Trouble},
 };
-pub(crate) use self::table::Occasion;
 
 /// The folder within the data folder, unless another is configured.
 const FOLDER: &str = "prompt";
@@ -91,10 +91,7 @@ impl Folder {
         let Found { system, before, mut troubles } = found;
         troubles.extend(why.map(|why| Trouble { path: self.path.clone(), why }));
         self.tell(troubles);
-        Instructions {
-            system: assemble(&system, LONGEST),
-            before: assemble(&before, LONGEST_FILE),
-        }
+        Instructions { system: assemble(&system, LONGEST), before: assemble(&before, LONGEST_FILE) }
     }
 
     /// Logs what is new.

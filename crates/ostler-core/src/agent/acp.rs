@@ -23,7 +23,8 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::{
-    AgentName, AgentSpec, Caps, Custom, Heard, Names, Signal, StopStep, WarmSpec, find, name::ALIASES,
+    AgentName, AgentSpec, Caps, Custom, Heard, Names, Signal, StopStep, WarmSpec, find,
+    name::ALIASES,
 };
 use crate::{
     event::Usage,

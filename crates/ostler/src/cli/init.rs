@@ -56,7 +56,9 @@ pub(crate) fn run(args: &InitArgs, loaded: &Loaded, ui: &mut Ui) -> Exit {
     lines.extend(report.written.iter().map(|name| format!("  {name}: written")));
     lines.extend(report.kept.iter().map(|name| format!("  {name}: was there and stays as it is")));
     if !report.written.is_empty() {
-        lines.push("Write below the comments; what you write counts from the next message on.".to_owned());
+        lines.push(
+            "Write below the comments; what you write counts from the next message on.".to_owned(),
+        );
     }
     shown(print(&report, &lines.join("\n"), args.output, ui), Exit::Answered, ui)
 }

@@ -50,10 +50,8 @@ pub(crate) async fn give(
     let Some(folder) = policy.prompt_files.as_ref().filter(|_| is_wanted) else {
         return Told::default();
     };
-    let occasion = Occasion {
-        is_first: memo.is_none(),
-        is_heartbeat: payload.origin == Origin::Heartbeat,
-    };
+    let occasion =
+        Occasion { is_first: memo.is_none(), is_heartbeat: payload.origin == Origin::Heartbeat };
     let instructions = folder.read(occasion).await;
     add(instructions, agent, memo.as_ref(), request)
 }
@@ -161,7 +159,8 @@ mod tests {
     #[test]
     fn what_is_for_one_turn_goes_before_its_prompt() {
         for agent in AGENTS {
-            let (request, told) = add_to(&agent.name, None, Some("Be Ada."), Some("# Boot\n\nLook."));
+            let (request, told) =
+                add_to(&agent.name, None, Some("Be Ada."), Some("# Boot\n\nLook."));
             assert_eq!(request.prompt, "# Boot\n\nLook.\n\n# Message\n\nhi");
             assert_eq!(request.options.system_prompt.as_deref(), Some("Be Ada."));
             assert_eq!(told, Told::default());

@@ -110,7 +110,8 @@ fn written(section: &Section, text: &str, is_cut: bool) -> String {
 
 /// Names what did not fit, as far as there is room for that.
 fn list(left_out: &[&Section], room: usize) -> Option<String> {
-    const HEAD: &str = "# Not shown\n\nThere was no room for these. Read them when you need them:\n";
+    const HEAD: &str =
+        "# Not shown\n\nThere was no room for these. Read them when you need them:\n";
     if left_out.is_empty() || room < HEAD.len() {
         return None;
     }

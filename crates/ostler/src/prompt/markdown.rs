@@ -21,7 +21,8 @@ pub(crate) fn clean(text: &str) -> String {
 /// Returns a text that was cleaned without a heading that only says its title.
 pub(crate) fn without_title<'a>(text: &'a str, title: &str) -> &'a str {
     let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
-    let is_title = line.strip_prefix("# ").is_some_and(|own| own.trim().eq_ignore_ascii_case(title));
+    let is_title =
+        line.strip_prefix("# ").is_some_and(|own| own.trim().eq_ignore_ascii_case(title));
     if is_title { rest.trim_start() } else { text }
 }
 
@@ -73,7 +74,8 @@ pub(crate) fn front_matter(text: &str) -> (FrontMatter, &str) {
         return (matter, text);
     }
     let mut lines = Vec::new();
-    while let Some((line, behind)) = rest.split_once('\n').or((!rest.is_empty()).then_some((rest, "")))
+    while let Some((line, behind)) =
+        rest.split_once('\n').or((!rest.is_empty()).then_some((rest, "")))
     {
         rest = behind;
         if line.trim_end() == "---" {
@@ -131,7 +133,10 @@ mod tests {
             ("<!-- a --> Hello.", "Hello."),
             ("Hello <!-- there -->.", "Hello <!-- there -->."),
             ("```html\n<!-- a -->\n```", "```html\n<!-- a -->\n```"),
-            ("~~~~\n<!-- a -->\n~~~\n<!-- b -->\n~~~~\n<!-- c -->", "~~~~\n<!-- a -->\n~~~\n<!-- b -->\n~~~~"),
+            (
+                "~~~~\n<!-- a -->\n~~~\n<!-- b -->\n~~~~\n<!-- c -->",
+                "~~~~\n<!-- a -->\n~~~\n<!-- b -->\n~~~~",
+            ),
             ("Hello.\n<!-- never ended\nBye.", "Hello.\n<!-- never ended\nBye."),
         ] {
             assert_eq!(clean(text), left, "{text:?}");
@@ -162,7 +167,10 @@ mod tests {
         let folded = "---\r\ndescription: >-\r\n  Makes\r\n  tea.\r\nname: \"tea\"\r\n---\r\nBoil.";
         assert_eq!(read(folded), ("tea".into(), "Makes tea.".into(), "Boil."));
         assert_eq!(read("---\nname:\nlicense: x\n---\n"), (String::new(), String::new(), ""));
-        assert_eq!(read("---\nname: never ended"), (String::new(), String::new(), "---\nname: never ended"));
+        assert_eq!(
+            read("---\nname: never ended"),
+            (String::new(), String::new(), "---\nname: never ended")
+        );
         assert_eq!(read("No head."), (String::new(), String::new(), "No head."));
     }
 

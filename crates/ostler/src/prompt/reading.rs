@@ -52,7 +52,8 @@ pub(crate) fn read(folder: &Path, occasion: Occasion) -> Found {
     for place in [Place::Persona, Place::Guide] {
         system.extend(reader.sections(place));
     }
-    let is_persona = |section: &Section| section.title.as_deref() != Some(table_title(Place::Guide));
+    let is_persona =
+        |section: &Section| section.title.as_deref() != Some(table_title(Place::Guide));
     if !system.iter().any(is_persona) {
         // One file that says everything needs no title.
         let alone = reader.sections(Place::Alone).pop().or(system.pop());

@@ -86,7 +86,10 @@ fn what_is_missing_empty_or_only_a_comment_is_left_out() {
     ] {
         assert_eq!(system(files), "", "{files:?}");
     }
-    assert_eq!(system(&[("SOUL.md", "<!-- x -->\nBe kind."), ("USER.md", "")]), "# Soul\n\nBe kind.");
+    assert_eq!(
+        system(&[("SOUL.md", "<!-- x -->\nBe kind."), ("USER.md", "")]),
+        "# Soul\n\nBe kind."
+    );
     let nowhere = Path::new("/definitely/not/here");
     assert_eq!(reading::read(nowhere, FIRST), Found::default());
 }
@@ -263,8 +266,7 @@ fn a_text_below_the_comment_of_a_template_is_all_that_counts() {
 
 fn system_of_all_times(name: &str, text: &str) -> String {
     let folder = folder(&[(name, text)]);
-    let (system, before, _) =
-        found(folder.path(), Occasion { is_first: true, is_heartbeat: true });
+    let (system, before, _) = found(folder.path(), Occasion { is_first: true, is_heartbeat: true });
     system + &before
 }
 
@@ -301,9 +303,9 @@ fn the_documentation_has_the_same_table() {
         Place::Boot => "with the first message of a session",
         Place::Heartbeat => "with a heartbeat",
     };
-    let rows = FILES.iter().map(|file| {
-        format!("| `{}` | {} | {} |", file.name, when(file.place), file.about)
-    });
+    let rows = FILES
+        .iter()
+        .map(|file| format!("| `{}` | {} | {} |", file.name, when(file.place), file.about));
     let rows = rows.collect::<Vec<_>>().join("\n");
     let page = include_str!("../../../../docs/prompt-files.md");
     assert!(page.contains(&rows), "docs/prompt-files.md lacks this table:\n{rows}");

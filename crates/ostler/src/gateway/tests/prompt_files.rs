@@ -62,7 +62,8 @@ on_both! {
         write(&rig, "BOOT.md", "Look around.");
         let wishes = Wishes { system: Some("Be Ada.".to_owned()), ..Wishes::default() };
         assert_eq!(ask_as(&rig, "one", Origin::Person, wishes).await, "one");
-        assert_ne!(system(&rig).as_deref(), Some("# Soul\n\nBe kind."));
+        // The agents of this place do not get it; that the files are not read is what counts.
+        assert_eq!(system(&rig), None);
         assert_eq!(ask_as(&rig, "two", Origin::Run, Wishes::default()).await, "two");
         assert_eq!(system(&rig), None);
         assert_eq!(rig.calls(), ["new|one", "s1|two"]);
@@ -92,7 +93,7 @@ on_both! {
         fs::create_dir_all(rig.path("prompt/IDENTITY.md")).unwrap();
         fs::write(rig.path("prompt/SOUL.md"), [0_u8; 64]).unwrap();
         fs::write(rig.path("prompt/USER.md"), "x".repeat(10 * 1024 * 1024)).unwrap();
-        fs::copy("/dev/null", rig.path("prompt/TOOLS.md")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", rig.path("prompt/TOOLS.md")).unwrap();
         let pipe = rig.path("prompt/MEMORY.md");
         let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
