@@ -90,9 +90,10 @@ fn stamp(meta: &Metadata) -> (u64, i64, i64) {
 }
 
 fn unreadable(error: io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "it leads nowhere, or is just gone".to_owned(),
-        _ => format!("it cannot be read: {error}"),
+    if error.kind() == io::ErrorKind::NotFound {
+        "it leads nowhere, or is just gone".to_owned()
+    } else {
+        format!("it cannot be read: {error}")
     }
 }
 

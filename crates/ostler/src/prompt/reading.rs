@@ -48,16 +48,14 @@ pub(crate) struct Trouble {
 pub(crate) fn read(folder: &Path, occasion: Occasion) -> Found {
     let mut reader = Reader { folder, names: Vec::new(), troubles: Vec::new(), left: LONGEST };
     reader.names = reader.entries(folder);
-    let mut system = Vec::new();
-    for place in [Place::Persona, Place::Guide] {
-        system.extend(reader.sections(place));
-    }
-    let is_persona =
-        |section: &Section| section.title.as_deref() != Some(table_title(Place::Guide));
-    if !system.iter().any(is_persona) {
+    let mut system = reader.sections(Place::Persona);
+    let mut guide = reader.sections(Place::Guide);
+    if system.is_empty() {
         // One file that says everything needs no title.
-        let alone = reader.sections(Place::Alone).pop().or(system.pop());
-        system = alone.into_iter().map(|section| Section { title: None, ..section }).collect();
+        let alone = reader.sections(Place::Alone).pop().or(guide.pop());
+        system.extend(alone.map(|section| Section { title: None, ..section }));
+    } else {
+        system.extend(guide);
     }
     system.extend(reader.sections(Place::Memory));
     let mut before = Vec::new();
@@ -68,10 +66,6 @@ pub(crate) fn read(folder: &Path, occasion: Occasion) -> Found {
     }
     system.extend(reader.skills());
     Found { system, before, troubles: reader.troubles }
-}
-
-fn table_title(place: Place) -> &'static str {
-    FILES.iter().find(|file| file.place == place).map_or("", |file| file.title)
 }
 
 struct Reader<'a> {
