@@ -18,6 +18,7 @@ mod ending;
 pub(crate) mod follow;
 mod gate;
 pub(crate) mod inbound;
+mod instructions;
 mod joined;
 mod leases;
 mod log;

@@ -10,6 +10,7 @@ mod daemon;
 mod gateway;
 mod id;
 mod logging;
+mod prompt;
 mod queue;
 mod socket;
 mod store;

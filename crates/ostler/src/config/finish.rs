@@ -55,6 +55,7 @@ fn settle(loaded: &mut Loaded) {
     let config = &mut loaded.config;
     for (key, path) in [
         ("gateway.data_dir", config.gateway.data_dir.as_mut()),
+        ("prompt.dir", config.prompt.dir.as_mut()),
         ("inbound.reply.cwd", config.inbound.reply.as_mut().and_then(|reply| reply.cwd.as_mut())),
         // A bare name is looked up in PATH.
         ("agent.path", config.agent.path.as_mut().filter(|path| path.components().count() > 1)),

@@ -211,6 +211,7 @@ pub(crate) const KEYS: &[Key] = &[
     live("inbound.reply.session.sessionArgNew", Kind::Texts, "arguments for a new session"),
     live("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
     live("inbound.reply.session.sessionArgBeforeBody", Kind::Switch, "whether they stand before the message"),
+    guarded("prompt.dir", Kind::Path, "where the files lie that agents are instructed by"),
 ];
 
 #[cfg(test)]

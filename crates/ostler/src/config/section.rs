@@ -31,6 +31,7 @@ pub(crate) struct Config {
     pub(crate) busy: Busy,
     pub(crate) retry: Retry,
     pub(crate) inbound: Inbound,
+    pub(crate) prompt: Prompt,
 }
 
 /// The gateway itself.
@@ -194,6 +195,14 @@ impl Default for Retry {
     fn default() -> Self {
         Self { max: 3, first_delay: Duration::from_secs(5) }
     }
+}
+
+/// What agents are told beside the messages.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Prompt {
+    /// Unset: a folder in the data folder.
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// The words for what the library has its own types for.

@@ -150,6 +150,21 @@ fn a_default_agent_that_is_there_but_wrong_is_told_once() {
 }
 
 #[test]
+fn prompt_files_lie_where_config_dir_says_else_in_the_data_folder() {
+    let dir = |file: &str, pairs: &[(&str, &str)]| load_with(file, pairs).unwrap().prompt_dir();
+    let data = ("OSTLER_DATA_DIR", "/data");
+    assert_eq!(dir("{}", &[data]), Path::new("/data/prompt"));
+    assert_eq!(dir("{}", &[data, ("CONFIG_DIR", "")]), Path::new("/data/prompt"));
+    assert_eq!(dir("{ prompt: { dir: '/a' } }", &[data]), Path::new("/a"));
+    assert_eq!(dir("{ prompt: { dir: '/a' } }", &[("CONFIG_DIR", "/b")]), Path::new("/b"));
+    assert!(dir("{}", &[("CONFIG_DIR", "b")]).is_absolute());
+    let folder = load_files(&[(".env", "CONFIG_DIR=me\n")], &[], Trust::Everything).unwrap();
+    assert!(folder.prompt_dir().ends_with("me") && folder.prompt_dir().is_absolute());
+    let stranger = load_files(&[(".env", "CONFIG_DIR=me\n")], &[data], Trust::Named).unwrap();
+    assert_eq!(stranger.prompt_dir(), Path::new("/data/prompt"));
+}
+
+#[test]
 fn variables_of_parts_to_come_are_no_error() {
     let pairs = [("WOODPECKER_URL", "x"), ("DISCORD_BOT_TOKEN", "x")];
     let loaded = load_with("{}", &pairs).unwrap();
@@ -291,7 +306,7 @@ fn a_relative_path_is_seen_from_the_file() {
     let path = folder.path().join("x.json5");
     let text = "{ agents: { a: { dialect: 'acp', command: ['bin/a', './b'], version: ['./v'] },
                             b: { dialect: 'acp', command: ['b'] } },
-                  agent: { path: './own/claude' }, gateway: { data_dir: 'state' },
+                  agent: { path: './own/claude' }, gateway: { data_dir: 'state' }, prompt: { dir: 'me' },
                   inbound: { reply: { agent: { kind: 'pi' }, cwd: '~/work' } },
                   opencode: { password: { file: 'secret' } } }";
     std::fs::write(&path, text).unwrap();
@@ -306,6 +321,7 @@ fn a_relative_path_is_seen_from_the_file() {
     assert_eq!(agents[1].command, ["b"]);
     assert_eq!(loaded.config.agent.path.as_deref(), Some(Path::new(&here("own/claude"))));
     assert_eq!(loaded.host_config().data_dir, folder.path().join("state"));
+    assert_eq!(loaded.prompt_dir(), folder.path().join("me"));
     let cwd = loaded.config.inbound.reply.unwrap().cwd.unwrap();
     assert_eq!(cwd, Path::new("/home/me/work"));
     let password = json!(loaded.config.opencode.password);

@@ -18,7 +18,7 @@ use super::{
     begin::{Beginning, Begun, Place, TOGETHER, joining},
     conclusion::{Conclusion, without_turn},
     ending::{self, Ending, SessionEnd, status},
-    joined,
+    instructions, joined,
     policy::Policy,
     record::record,
     requests::Requests,
@@ -143,7 +143,8 @@ impl<'a> Attempt<'a> {
     /// Runs the turn; returns what came of it, unless that is nobody's business
     /// any more.
     async fn run(mut self) -> Option<Ending> {
-        let (agent, request) = self.request();
+        let (agent, mut request) = self.request();
+        let told = instructions::give(&self.policy, &self.beginning, &mut request).await;
         let agent = agent.with_unasked(self.tools.unasked.listener(&self.beginning));
         self.folders = (request.options.cwd.clone(), request.options.home.clone());
         let turn = match agent.start(request).await {
@@ -163,7 +164,7 @@ impl<'a> Attempt<'a> {
         before.append(&mut self.last);
         self.last = before;
         Some(match report {
-            Some(report) => self.conclusion().of_report(&report),
+            Some(report) => self.conclusion().of_report(&told.noted(report)),
             // The host was shut down under it.
             None => self.conclusion().put_back(),
         })

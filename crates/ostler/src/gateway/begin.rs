@@ -209,6 +209,7 @@ pub(crate) fn joining(first: &Payload, behind: Vec<Job>) -> Vec<(JobId, Payload)
         payload.fresh.is_none()
             && length <= LONGEST
             && payload.wishes == first.wishes
+            && payload.origin == first.origin
             && (&payload.channel, &payload.address) == (&first.channel, &first.address)
     };
     let behind = behind.into_iter().map(|job| {

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     config::{Config, Reply, ReplyMode, Settings},
+    prompt::{self, Folder},
     queue::{Capacity, Limits},
     wishes::Wishes,
 };
@@ -32,6 +33,8 @@ pub(crate) struct Policy {
     pub(crate) event_retention: Option<Duration>,
     /// What is answered instead of asking an agent.
     pub(crate) fixed_reply: Option<String>,
+    /// What agents are instructed by.
+    pub(crate) prompt_files: Option<Folder>,
     pub(crate) agents: Box<dyn Agents>,
 }
 
@@ -81,6 +84,10 @@ impl Policy {
             shutdown_grace: config.gateway.shutdown_grace,
             event_retention: config.gateway.event_retention,
             fixed_reply: fixed_reply.and_then(|reply| reply.text.clone()),
+            prompt_files: Some(Folder::new(prompt::folder(
+                config.prompt.dir.as_deref(),
+                host.data_dir(),
+            ))),
             agents: Box::new(Configured { settings, host, here, reply }),
         }
     }
@@ -96,6 +103,7 @@ impl Policy {
             shutdown_grace: gateway.shutdown_grace,
             event_retention: None,
             fixed_reply: None,
+            prompt_files: None,
             agents,
         }
     }

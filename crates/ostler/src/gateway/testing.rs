@@ -29,6 +29,7 @@ use super::{
 use crate::{
     config::{Busy, Sessions},
     id::JobId,
+    prompt::Folder,
     queue::{Capacity, Limits},
     store::{Store, conversations::Address},
     wishes::Wishes,
@@ -39,13 +40,19 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Plays Pi. `calls` gets a line for each call: the session and the prompt.
+/// Plays Pi, or Gemini if it is called like that. `calls` gets a line for each call: the session and the prompt.
+/// `system` gets the system prompt of the last call, if it had one.
 const SCRIPT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 prompt=$(cat)
 session=new
+form='{"type":"result","result":"%s","session_id":"%s"}\n'
+rm -f "$here/system"
 while [ $# -gt 0 ]; do
     if [ "$1" = --session ]; then session=$2; fi
+    if [ "$1" = --resume ]; then session=$2; fi
+    if [ "$1" = --approval-mode ]; then form='{"response":"%s","session_id":"%s"}\n'; fi
+    if [ "$1" = --append-system-prompt ]; then cp "$2" "$here/system"; fi
     shift
 done
 printf '%s|%s\n' "$session" "$(printf %s "$prompt" | tr '\n' '/')" >> "$here/calls"
@@ -54,7 +61,7 @@ if [ "$session" = new ]; then
     session=s$(wc -l < "$here/sessions" | tr -d ' ')
 fi
 answer() {
-    printf '{"type":"result","result":"%s","session_id":"%s"}\n' "$1" "$session"
+    printf "$form" "$1" "$session"
 }
 case "$prompt" in
     *hang*) echo > "$here/hanging"; exec sleep 1000 ;;
@@ -263,6 +270,7 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         shutdown_grace: LIMIT,
         event_retention: None,
         fixed_reply: knobs.fixed_reply.clone(),
+        prompt_files: Some(Folder::new(folder.join("prompt"))),
         agents: Box::new(agents),
     }
 }
