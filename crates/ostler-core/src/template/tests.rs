@@ -50,8 +50,7 @@ fn missing_flags_are_added_and_the_body_keeps_its_place() {
 
 #[test]
 fn flags_that_are_there_in_any_spelling_are_not_added() {
-    let line =
-        words(&template(&["agent", "--print", "--model=x", "{{Body}}"]), &resume(), "hi");
+    let line = words(&template(&["agent", "--print", "--model=x", "{{Body}}"]), &resume(), "hi");
     assert_eq!(line, "--print --model=x --resume old-1 hi");
 }
 

@@ -208,8 +208,8 @@ pub(crate) const KEYS: &[Key] = &[
     live("inbound.reply.session.heartbeatIdleMinutes", MINUTES, "the same, for one that only heartbeats reach"),
     live("inbound.reply.session.sendSystemOnce", Kind::Switch, "whether identity and prefix come with the first message only"),
     live("inbound.reply.session.sessionIntro", Kind::Text, "what stands before the first message"),
-    live("inbound.reply.session.sessionArgNew", Kind::Texts, "arguments for a new session"),
-    live("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
+    guarded("inbound.reply.session.sessionArgNew", Kind::Texts, "arguments for a new session"),
+    guarded("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
     live("inbound.reply.session.sessionArgBeforeBody", Kind::Switch, "whether they stand before the message"),
 ];
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
 
 use super::{
-    inbound::{LOCAL, PROMPT, Payload, RESET},
+    inbound::{PROMPT, Payload, RESET},
     policy::Policy,
+    text,
 };
 use crate::{
     clock::Millis,
@@ -93,8 +94,9 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         PROMPT => {}
         other => return unusable(Some(place), &format!("there are no jobs of kind {other:?}")),
     }
-    if let Some(text) = claim.policy.fixed_reply.as_ref().filter(|_| payload.channel != LOCAL) {
-        return Ok(Begun::Fixed(place, text.clone()));
+    let fixed = claim.policy.fixed_reply.as_ref();
+    if let Some(text) = fixed.filter(|_| text::has_fixed_answer(&payload)) {
+        return Ok(Begun::Fixed(place, text::fixed(text, &payload)));
     }
     let agent = match choose(conn, &conversation, &payload, &claim.policy).await? {
         Ok(agent) => agent,
@@ -193,6 +195,7 @@ pub(crate) fn joining(first: &Payload, behind: Vec<Job>) -> Vec<(JobId, Payload)
         payload.fresh.is_none()
             && length <= LONGEST
             && payload.wishes == first.wishes
+            && payload.origin == first.origin
             && (&payload.channel, &payload.address) == (&first.channel, &first.address)
     };
     let behind = behind.into_iter().map(|job| {

@@ -25,6 +25,7 @@ use super::{
     gate::Rules,
     inbound::{Accepted, Details, Inbound, LOCAL, Origin, Payload, Refusal},
     policy::{Agents, Policy, RetryRules},
+    text::Texts,
 };
 use crate::{
     config::{Busy, Sessions},
@@ -86,6 +87,7 @@ pub(crate) struct Knobs {
     pub(crate) at_once: usize,
     pub(crate) timeout: Duration,
     pub(crate) fixed_reply: Option<String>,
+    pub(crate) texts: Texts,
 }
 
 impl Default for Knobs {
@@ -98,6 +100,7 @@ impl Default for Knobs {
             at_once: 5,
             timeout: LIMIT,
             fixed_reply: None,
+            texts: Texts::default(),
         }
     }
 }
@@ -263,6 +266,7 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         shutdown_grace: LIMIT,
         event_retention: None,
         fixed_reply: knobs.fixed_reply.clone(),
+        texts: knobs.texts.clone(),
         agents: Box::new(agents),
     }
 }
