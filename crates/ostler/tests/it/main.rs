@@ -24,6 +24,7 @@ mod gateway;
 mod gateway_socket;
 mod own_agent;
 mod processes;
+mod reply;
 mod run;
 mod store;
 mod support;
