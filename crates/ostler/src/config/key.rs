@@ -241,6 +241,14 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_has_a_row_for_every_key_of_the_reply() {
+        let page = include_str!("../../../../docs/inbound-reply.md");
+        for key in KEYS.iter().filter_map(|key| key.path.strip_prefix("inbound.reply.")) {
+            assert!(page.contains(&format!("| `{key}` |")), "{key} is not on the page");
+        }
+    }
+
+    #[test]
     fn a_strangers_directory_can_choose_a_model_but_no_program_and_no_permission() {
         let allows = |path: &str, value: Value| find(path).unwrap().is_harmless(&value);
         assert!(allows("agent.model", json!("m")));

@@ -224,6 +224,13 @@ mod tests {
     }
 
     #[test]
+    fn by_default_an_hour_is_silence_and_one_word_begins_afresh() {
+        let Sessions { idle, reset_words, scope } = Sessions::default();
+        assert_eq!(idle, Some(Duration::from_secs(60 * 60)));
+        assert_eq!((reset_words, scope), (vec!["/new".to_owned()], Scope::PerChannel));
+    }
+
+    #[test]
     fn a_group_shares_a_conversation_and_whoever_is_in_none_has_his_own() {
         let place = Address::new("webhook", "http://a/1").unwrap();
         let group = Group::default();

@@ -4,6 +4,7 @@ mod asking;
 mod busy;
 mod sessions;
 mod stopping;
+mod texts;
 
 use std::{fs, time::Duration};
 

@@ -137,6 +137,27 @@ fn inbound_reply_body_prefix_stands_before_each_message() {
 }
 
 #[test]
+fn a_thinking_level_is_a_flag_where_the_cli_has_one_and_a_cue_word_otherwise() {
+    for (agent, says) in [
+        ("claude", "--effort high"),
+        ("codex", "model_reasoning_effort=\"high\""),
+        ("gemini", "Think very hard before you answer."),
+        ("opencode", "--variant high"),
+        ("pi", "--thinking high"),
+    ] {
+        let reply = json!({ "agent": { "kind": agent, "identityPrefix": "" } });
+        let rig = Rig::with(&json!({ "inbound": { "reply": reply } }), &[]);
+        let job = rig.send("hello", &json!({ "thinking": "high" }));
+        rig.end_of(&job);
+        let call = rig.call(0);
+        let all = format!("{} < {}", call.argv.join(" "), call.stdin);
+        assert!(all.contains(says), "{agent}: {all}");
+        let is_cue = call.stdin.contains("Think");
+        assert_eq!(is_cue, agent == "gemini", "{all}");
+    }
+}
+
+#[test]
 fn inbound_reply_without_an_agent_is_an_error_and_old_keys_have_a_hint() {
     for (reply, says) in [
         (json!({ "mode": "command" }), "missing key `agent`"),
