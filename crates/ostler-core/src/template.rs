@@ -111,21 +111,12 @@ pub(crate) fn fill(
             args.push(argument(template, &lookup).into());
             continue;
         }
-        let word = expand(template, &lookup);
-        let is_misread = (facts.misreads)(&word);
-        // The whole prompt is plain text already.
-        let (word, bytes) = match word {
-            word if word == prompt => (word, input.to_vec()),
-            word => {
-                let plain = (facts.plain)(&word);
-                (plain.clone(), plain.into_bytes())
+        match put(facts, &expand(template, &lookup), prompt, input) {
+            Put::Argument(word) => args.push(word.into()),
+            Put::Stdin(bytes) => {
+                args.extend(facts.body_on_stdin.iter().map(OsString::from));
+                stdin = Stdin::Bytes(bytes);
             }
-        };
-        if is_misread {
-            args.extend(facts.body_on_stdin.iter().map(OsString::from));
-            stdin = Stdin::Bytes(bytes);
-        } else {
-            args.push(word.into());
         }
     }
     let session = session.unwrap_or_default();
@@ -143,6 +134,23 @@ pub(crate) fn fill(
         stdin,
         ..CommandLine::default()
     })
+}
+
+/// Where the word of an agent's command line goes that has the prompt in it.
+enum Put {
+    Argument(String),
+    Stdin(Vec<u8>),
+}
+
+/// Puts such a word where the agent reads it as text and nothing else. The whole
+/// prompt is plain text already.
+fn put(facts: &TemplateFacts, word: &str, prompt: &str, input: &[u8]) -> Put {
+    match ((facts.misreads)(word), word == prompt) {
+        (false, true) => Put::Argument(word.to_owned()),
+        (false, false) => Put::Argument((facts.plain)(word)),
+        (true, true) => Put::Stdin(input.to_vec()),
+        (true, false) => Put::Stdin((facts.plain)(word).into_bytes()),
+    }
 }
 
 /// Returns whether the first word of a template is the agent's program.

@@ -121,6 +121,11 @@ fn session_arguments_have_the_defaults_of_each_agent() {
         let first = rig.ask("hello");
         let found: Vec<_> = flags.into_iter().filter(|flag| first.has(flag)).collect();
         assert_eq!(found, new.into_iter().collect::<Vec<_>>(), "{agent}");
+        // Where the id was given it is known, whatever is printed.
+        if new.is_some() {
+            let id = first.value_of("--session-id");
+            assert_eq!(rig.ask("again").value_of(resume), id, "{agent}");
+        }
         // A session that somebody names is one that goes on.
         let id = "22222222-2222-4222-8222-222222222222";
         let named = rig.ask_with("hello", &json!({ "session": id, "sender": "bob" }));
