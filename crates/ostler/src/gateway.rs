@@ -14,6 +14,7 @@ mod attempt;
 mod begin;
 mod conclusion;
 pub(crate) mod delivery;
+mod details;
 mod ending;
 pub(crate) mod follow;
 mod gate;
@@ -33,6 +34,7 @@ mod runtime;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod text;
 mod tools;
 mod unasked;
 mod upkeep;
@@ -151,9 +153,10 @@ impl Gateway {
         if shared.closing.is_cancelled() {
             return Err(Refusal::Stopping);
         }
-        if inbound.text.trim().is_empty() {
+        if inbound.text.trim().is_empty() && !details::has_content(&inbound.details) {
             return Err(Refusal::Empty);
         }
+        details::check(&inbound.details).map_err(Refusal::Details)?;
         match inbound.address.channel() {
             LOCAL => {}
             WEBHOOK => webhook::check(inbound.address.key())

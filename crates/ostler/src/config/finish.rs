@@ -12,7 +12,7 @@ use ostler_core::agent::{
 };
 
 use super::{
-    inbound::Mode,
+    inbound::Reply,
     load::Loaded,
     problem::{Problem, Source},
     secret::settle_program,
@@ -150,8 +150,7 @@ fn server(loaded: &mut Loaded) -> Option<Problem> {
     }
 }
 
-fn reply(loaded: &Loaded) -> Option<Problem> {
-    let reply = loaded.config.inbound.reply.as_ref()?;
-    let lacks_text = reply.mode == Mode::Text && reply.text.is_none();
-    lacks_text.then(|| problem(loaded, "inbound.reply.mode", "the mode text needs the key `text`"))
+fn reply(loaded: &Loaded) -> Vec<Problem> {
+    let reply = loaded.config.inbound.reply.iter();
+    reply.flat_map(Reply::wrong).map(|(key, why)| problem(loaded, key, why)).collect()
 }

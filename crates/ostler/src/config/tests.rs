@@ -283,6 +283,23 @@ fn the_reply_block_means_what_other_keys_mean() {
 }
 
 #[test]
+fn the_examples_of_the_page_about_replies_are_configurations() {
+    let page = include_str!("../../../../docs/inbound-reply.md");
+    let mut keys = Vec::new();
+    for example in page.split("```json5\n").skip(1) {
+        let (example, _) = example.split_once("```").unwrap();
+        let loaded = load(example).unwrap_or_else(|said| panic!("{said}\n{example}"));
+        assert!(loaded.config.inbound.reply.is_some(), "{example}");
+        keys.push(example);
+    }
+    let all = keys.concat();
+    for key in key::KEYS.iter().filter(|key| key.path.starts_with("inbound.reply.")) {
+        let name = key.path.rsplit('.').next().unwrap();
+        assert!(all.contains(&format!("{name}:")), "no example has {name}");
+    }
+}
+
+#[test]
 fn agents_of_ones_own_are_read_in_their_order() {
     let text = "
         // Comments and trailing commas are fine.

@@ -18,11 +18,12 @@ use super::{
     begin::{Beginning, Begun, Place, TOGETHER, joining},
     conclusion::{Conclusion, without_turn},
     ending::{self, Ending, SessionEnd, status},
-    instructions, joined,
+    instructions,
     policy::Policy,
     record::record,
     requests::Requests,
     result::Outcome,
+    text::{self, Question},
     tools::Tools,
 };
 use crate::{
@@ -200,14 +201,11 @@ impl<'a> Attempt<'a> {
     }
 
     fn request(&self) -> (CliAgent, TurnRequest) {
-        let Beginning { payload, agent, memo, joined, .. } = &self.beginning;
+        let Beginning { payload, agent, memo, .. } = &self.beginning;
         let (cli, mut request) = self.policy.agents.prepare(agent, payload);
-        request.prompt = if joined.is_empty() {
-            payload.text.clone()
-        } else {
-            let texts = joined.iter().map(|(_, payload)| payload.text.as_str());
-            joined::together([payload.text.as_str()].into_iter().chain(texts))
-        };
+        let question = Question::new(&self.policy.texts, &self.beginning);
+        request.prompt = question.prompt(&[]);
+        question.fill_in(&mut request.options);
         request.turn = Some(self.id.into());
         request.attempt = u32::try_from(self.ticket.attempt).unwrap_or(u32::MAX);
         request.memos = MemoKeeping::Caller;
@@ -314,11 +312,12 @@ impl<'a> Attempt<'a> {
             if is_handed || self.steered.contains(&job) {
                 continue;
             }
+            let text = text::steering(&self.policy.texts, &payload, self.session.as_deref());
             // What it does not take is its own turn, later.
-            if turn.steer(&payload.text).await.is_err() {
+            if turn.steer(&text).await.is_err() {
                 return;
             }
-            self.handed.push((job, payload.text));
+            self.handed.push((job, text));
         }
     }
 

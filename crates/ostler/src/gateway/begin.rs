@@ -6,8 +6,9 @@ use std::sync::Arc;
 use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
 
 use super::{
-    inbound::{LOCAL, PROMPT, Payload, RESET},
+    inbound::{PROMPT, Payload, RESET},
     policy::Policy,
+    text,
 };
 use crate::{
     clock::Millis,
@@ -94,8 +95,9 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         PROMPT => {}
         other => return unusable(Some(place), &format!("there are no jobs of kind {other:?}")),
     }
-    if let Some(text) = claim.policy.fixed_reply.as_ref().filter(|_| payload.channel != LOCAL) {
-        return Ok(Begun::Fixed(place, text.clone()));
+    let fixed = claim.policy.fixed_reply.as_ref();
+    if let Some(text) = fixed.filter(|_| text::has_fixed_answer(&payload)) {
+        return Ok(Begun::Fixed(place, text::fixed(text, &payload)));
     }
     let chosen = choose(conn, &conversation, &payload, &claim.policy).await?;
     let Chosen { agent, mut session } = match chosen {

@@ -25,6 +25,7 @@ use super::{
     gate::Rules,
     inbound::{Accepted, Details, Inbound, LOCAL, Origin, Payload, Refusal},
     policy::{Agents, Policy, RetryRules},
+    text::Texts,
 };
 use crate::{
     config::{Busy, Sessions},
@@ -93,6 +94,7 @@ pub(crate) struct Knobs {
     pub(crate) at_once: usize,
     pub(crate) timeout: Duration,
     pub(crate) fixed_reply: Option<String>,
+    pub(crate) texts: Texts,
 }
 
 impl Default for Knobs {
@@ -105,6 +107,7 @@ impl Default for Knobs {
             at_once: 5,
             timeout: LIMIT,
             fixed_reply: None,
+            texts: Texts::default(),
         }
     }
 }
@@ -271,6 +274,7 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         event_retention: None,
         fixed_reply: knobs.fixed_reply.clone(),
         prompt_files: Some(Folder::new(folder.join("prompt"))),
+        texts: knobs.texts.clone(),
         agents: Box::new(agents),
     }
 }

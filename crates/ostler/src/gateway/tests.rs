@@ -5,6 +5,7 @@ mod busy;
 mod prompt_files;
 mod sessions;
 mod stopping;
+mod texts;
 
 use std::{fs, time::Duration};
 

@@ -25,6 +25,7 @@ mod gateway_socket;
 mod init;
 mod own_agent;
 mod processes;
+mod reply;
 mod run;
 mod store;
 mod support;
