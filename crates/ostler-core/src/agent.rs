@@ -99,6 +99,8 @@ pub struct AgentSpec {
     pub install_hint: &'static str,
     /// The default identity text.
     pub identity: &'static str,
+    /// When a system prompt reaches the model.
+    pub system_prompt: Heard,
     /// Rejects session ids that this agent would misread.
     pub check_session: fn(&str) -> Result<(), RequestError>,
     /// Makes the command line.
@@ -113,6 +115,15 @@ impl fmt::Debug for AgentSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentSpec").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+/// When a system prompt reaches the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// With every turn that it is given with.
+    EachTurn,
+    /// Only when a session begins: one that is given later is ignored.
+    FirstTurn,
 }
 
 /// What an agent can do. The field names are part of the HTTP contract.

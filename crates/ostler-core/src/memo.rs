@@ -52,7 +52,7 @@ pub struct Memo {
     /// Whether the system prompt or identity text was sent.
     #[serde(default)]
     pub system_sent: bool,
-    /// Which system prompt the session began with, by its hash.
+    /// Which system prompt the session began with, or was told of later, by its hash.
     #[serde(default)]
     pub system_hash: Option<String>,
 }
@@ -220,7 +220,8 @@ fn file_stem(id: &str) -> String {
 }
 
 /// Returns the SHA-256 of a text in hexadecimal.
-pub(crate) fn hash(text: &str) -> String {
+#[must_use]
+pub fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -2,6 +2,10 @@
 //!
 //! The agent's flags are added only where the template lacks them, and only
 //! when its first word really is that agent; the body keeps its place. Pure.
+//!
+//! What somebody wrote fills a word, and never becomes one of its own: nor an
+//! option, for a word begins with a dash only where the operator wrote it; nor
+//! the program.
 
 use std::{ffi::OsString, path::Path};
 
@@ -12,6 +16,9 @@ use crate::{
 
 /// The longest prompt that may be an argument; the kernel takes 128 KiB.
 pub(crate) const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
+
+/// The variables that are what the agent is asked: all of it, or the message alone.
+const BODIES: [&str; 2] = ["Body", "BodyStripped"];
 
 /// What a template needs to know about an agent.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +39,8 @@ pub(crate) struct TemplateFacts {
     pub(crate) body_on_stdin: &'static [&'static str],
     /// Whether the CLI would take this prompt for something else as an argument.
     pub(crate) misreads: fn(&str) -> bool,
+    /// Makes a prompt text and nothing else, where the CLI would find commands in it.
+    pub(crate) plain: fn(&str) -> String,
 }
 
 /// Cuts a command line into flags with their values.
@@ -64,13 +73,16 @@ pub(crate) fn fill(
         ("SessionId", Some(id)) => Some(id),
         _ => template.variables.get(name).map(String::as_str),
     };
+    let unusable = |why: &str| LaunchError::BadTemplate { why: why.to_owned() };
     let (program, own) = template
         .command
         .split_first()
-        .map(|(program, own)| (expand(program, &lookup), own))
         .filter(|(program, _)| !program.trim().is_empty())
-        .ok_or_else(|| LaunchError::BadTemplate { why: "it names no program".to_owned() })?;
-    let is_agent = is_agent(facts.program, &program);
+        .ok_or_else(|| unusable("it names no program"))?;
+    if has_variable(program) {
+        return Err(unusable("its program must not depend on the message"));
+    }
+    let is_agent = is_agent(facts.program, program);
     let mut session = Some(session_words(facts, template, open, is_agent));
     let mut args: Vec<OsString> = Vec::new();
     let mut rest = own;
@@ -78,31 +90,37 @@ pub(crate) fn fill(
         if let Some(subcommand) = facts.subcommand {
             let at = own.iter().position(|word| word == subcommand);
             let (before, behind) = own.split_at(at.unwrap_or(0));
-            args.extend(before.iter().map(|word| expand(word, &lookup).into()));
+            args.extend(before.iter().map(|word| argument(word, &lookup).into()));
             args.push(subcommand.into());
             rest = if at.is_some() { behind.get(1..).unwrap_or_default() } else { behind };
         }
         let missing = flags.iter().filter(|group| !has_flag(facts, own, group));
         args.extend(missing.flatten().cloned());
     }
+    let position = template.session.position;
     let mut stdin = Stdin::Null;
     let mut has_body = false;
-    for word in rest {
-        let is_body = mentions(word, "Body");
-        if is_body && template.session.position == SessionArgPosition::BeforeBody {
+    for template in rest {
+        let is_body = BODIES.iter().any(|name| mentions(template, name));
+        if is_body && position == SessionArgPosition::BeforeBody {
             let words = session.take().unwrap_or_default();
-            args.extend(words.iter().map(|word| expand(word, &lookup).into()));
+            args.extend(words.iter().map(|word| argument(word, &lookup).into()));
         }
         has_body |= is_body;
-        let word = expand(word, &lookup);
-        if is_agent && is_body && (facts.misreads)(&word) {
-            args.extend(facts.body_on_stdin.iter().map(OsString::from));
-            stdin = Stdin::Bytes(if word == prompt { input.to_vec() } else { word.into_bytes() });
-        } else {
-            args.push(word.into());
+        if !is_agent || !is_body {
+            args.push(argument(template, &lookup).into());
+            continue;
+        }
+        match put(facts, &expand(template, &lookup), prompt, input) {
+            Put::Argument(word) => args.push(word.into()),
+            Put::Stdin(bytes) => {
+                args.extend(facts.body_on_stdin.iter().map(OsString::from));
+                stdin = Stdin::Bytes(bytes);
+            }
         }
     }
-    args.extend(session.unwrap_or_default().iter().map(|word| expand(word, &lookup).into()));
+    let session = session.unwrap_or_default();
+    args.extend(session.iter().map(|word| argument(word, &lookup).into()));
     if !has_body {
         if is_agent {
             args.extend(facts.body_on_stdin.iter().map(OsString::from));
@@ -111,11 +129,28 @@ pub(crate) fn fill(
     }
     Ok(CommandLine {
         // The agent's own name means the program that was found for it.
-        program: (program != facts.program).then(|| program.into()),
+        program: (program != facts.program).then(|| program.clone().into()),
         args,
         stdin,
         ..CommandLine::default()
     })
+}
+
+/// Where the word of an agent's command line goes that has the prompt in it.
+enum Put {
+    Argument(String),
+    Stdin(Vec<u8>),
+}
+
+/// Puts such a word where the agent reads it as text and nothing else. The whole
+/// prompt is plain text already.
+fn put(facts: &TemplateFacts, word: &str, prompt: &str, input: &[u8]) -> Put {
+    match ((facts.misreads)(word), word == prompt) {
+        (false, true) => Put::Argument(word.to_owned()),
+        (false, false) => Put::Argument((facts.plain)(word)),
+        (true, true) => Put::Stdin(input.to_vec()),
+        (true, false) => Put::Stdin((facts.plain)(word).into_bytes()),
+    }
 }
 
 /// Returns whether the first word of a template is the agent's program.
@@ -180,6 +215,24 @@ fn mentions(text: &str, variable: &str) -> bool {
     found.get()
 }
 
+/// Returns whether a text has any variable in it.
+#[must_use]
+pub fn has_variable(text: &str) -> bool {
+    let found = std::cell::Cell::new(false);
+    expand(text, &|_: &str| -> Option<&str> {
+        found.set(true);
+        None
+    });
+    found.get()
+}
+
+/// Fills one word of a command line in. It stays one word; what would make an
+/// option of it gets a blank before it, and no word can hold NUL.
+fn argument<'a>(template: &str, lookup: &impl Fn(&str) -> Option<&'a str>) -> String {
+    let word = expand(template, lookup).replace('\0', "\u{fffd}");
+    if word.starts_with('-') && !template.starts_with('-') { format!(" {word}") } else { word }
+}
+
 /// Replaces `{{Name}}`; an unknown name is empty, anything else stays as it is.
 pub fn expand<'a>(text: &str, lookup: &impl Fn(&str) -> Option<&'a str>) -> String {
     let mut result = String::with_capacity(text.len());
@@ -203,132 +256,4 @@ pub fn expand<'a>(text: &str, lookup: &impl Fn(&str) -> Option<&'a str>) -> Stri
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{memo::Memo, request::SessionArgs};
-
-    const FACTS: TemplateFacts = TemplateFacts {
-        program: "agent",
-        subcommand: None,
-        spellings: &[&["-p", "--print"]],
-        setting: Some("-c"),
-        session_new: &["--session-id", "{{SessionId}}"],
-        session_resume: &["--resume", "{{SessionId}}"],
-        body_on_stdin: &[],
-        misreads: |prompt| prompt.starts_with('-'),
-    };
-
-    fn template(words: &[&str]) -> Template {
-        let command = words.iter().map(|word| (*word).to_owned()).collect();
-        let mut template = Template { command, ..Template::default() };
-        template.variables.insert("SessionId".into(), "new-1".into());
-        template
-    }
-
-    fn resume() -> Open {
-        Open::Resume(Box::new(Memo::of_id("agent", "old-1")))
-    }
-
-    fn flags() -> Vec<Vec<OsString>> {
-        groups(&["-p", "--model", "m"].map(OsString::from))
-    }
-
-    fn words(template: &Template, open: &Open, prompt: &str) -> String {
-        let line = fill(&FACTS, template, open, prompt, prompt.as_bytes(), &flags()).unwrap();
-        let args: Vec<_> = line.args.iter().map(|word| word.to_string_lossy()).collect();
-        let stdin = match &line.stdin {
-            Stdin::Null | Stdin::Open => String::new(),
-            Stdin::Bytes(bytes) => format!(" < {}", String::from_utf8_lossy(bytes)),
-        };
-        format!("{}{stdin}", args.join(" "))
-    }
-
-    #[test]
-    fn missing_flags_are_added_and_the_body_keeps_its_place() {
-        let line = words(&template(&["agent", "{{Body}}", "--last"]), &Open::New, "hi");
-        assert_eq!(line, "-p --model m --session-id new-1 hi --last");
-    }
-
-    #[test]
-    fn flags_that_are_there_in_any_spelling_are_not_added() {
-        let line =
-            words(&template(&["agent", "--print", "--model=x", "{{Body}}"]), &resume(), "hi");
-        assert_eq!(line, "--print --model=x --resume old-1 hi");
-    }
-
-    #[test]
-    fn another_program_gets_nothing_but_its_own_words() {
-        let line = words(&template(&["/bin/echo", "{{Body}} {{Nope}}!"]), &resume(), "hi");
-        assert_eq!(line, "hi !");
-    }
-
-    #[test]
-    fn session_arguments_can_be_replaced_and_put_at_the_end() {
-        let mut template = template(&["agent", "{{Body}}"]);
-        template.session = SessionArgs {
-            new: Some(vec![]),
-            resume: Some(vec!["--thread={{SessionId}}".into()]),
-            position: SessionArgPosition::End,
-        };
-        assert_eq!(words(&template, &Open::New, "hi"), "-p --model m hi");
-        assert_eq!(words(&template, &resume(), "hi"), "-p --model m hi --thread=old-1");
-    }
-
-    #[test]
-    fn a_prompt_that_would_be_misread_or_has_no_place_goes_to_standard_input() {
-        let with_body = template(&["agent", "{{Body}}"]);
-        assert_eq!(words(&with_body, &resume(), "--help"), "-p --model m --resume old-1 < --help");
-        let without = template(&["agent", "--fast"]);
-        assert_eq!(words(&without, &resume(), "hi"), "-p --model m --fast --resume old-1 < hi");
-    }
-
-    #[test]
-    fn a_body_in_a_longer_word_or_with_spaces_in_its_braces_is_no_option_either() {
-        for word in ["{{ Body }}", "{{Body}}!"] {
-            let line = words(&template(&["agent", word]), &resume(), "--help");
-            let tail = if word.ends_with('!') { "!" } else { "" };
-            assert_eq!(line, format!("-p --model m --resume old-1 < --help{tail}"), "{word}");
-        }
-        let line = words(&template(&["agent", "Do: {{Body}}"]), &resume(), "--help");
-        assert_eq!(line, "-p --model m --resume old-1 Do: --help");
-    }
-
-    #[test]
-    fn settings_are_told_apart_by_their_key() {
-        let flags = groups(&["-c", "a=1", "-c", "b=2"].map(OsString::from));
-        let template = template(&["agent", "-c", "b=7", "{{Body}}"]);
-        let line = fill(&FACTS, &template, &resume(), "hi", b"hi", &flags).unwrap();
-        let args: Vec<_> = line.args.iter().map(|word| word.to_string_lossy()).collect();
-        assert_eq!(args.join(" "), "-c a=1 -c b=7 --resume old-1 hi");
-    }
-
-    #[test]
-    fn a_subcommand_keeps_its_place_and_comes_once() {
-        let facts = TemplateFacts { subcommand: Some("exec"), ..FACTS };
-        let line = |words: &[&str]| {
-            let line = fill(&facts, &template(words), &resume(), "hi", b"hi", &flags()).unwrap();
-            let args: Vec<_> = line.args.iter().map(|word| word.to_string_lossy()).collect();
-            args.join(" ")
-        };
-        assert_eq!(line(&["agent", "{{Body}}"]), "exec -p --model m --resume old-1 hi");
-        assert_eq!(
-            line(&["agent", "--search", "exec", "{{Body}}"]),
-            "--search exec -p --model m --resume old-1 hi"
-        );
-    }
-
-    #[test]
-    fn a_template_without_a_program_is_refused() {
-        for words in [&[][..], &[""], &["{{Nope}}"]] {
-            assert!(fill(&FACTS, &template(words), &Open::New, "hi", b"hi", &[]).is_err());
-        }
-    }
-
-    #[test]
-    fn unknown_names_are_empty_and_other_braces_stay() {
-        let lookup = |name: &str| (name == "Body").then_some("b {{Body}}");
-        assert_eq!(expand("x {{ Body }} {{Who}}.", &lookup), "x b {{Body}} .");
-        assert_eq!(expand("{{ not a name }} {{", &lookup), "{{ not a name }} {{");
-        assert_eq!(expand("{{{{Body}}", &lookup), "{{b {{Body}}");
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod doctor;
 mod heartbeat;
+mod init;
 mod plan;
 mod prompt;
 mod queue;
@@ -56,6 +57,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Hold a conversation: one agent, kept running between prompts
     Chat(Box<chat::ChatArgs>),
+    /// Write prompt files to begin with: who the agent is, what it remembers
+    Init(init::InitArgs),
     /// Run the gateway: take messages, answer them, lose none
     Serve(serve::ServeArgs),
     /// Give a message to the running gateway
@@ -158,6 +161,11 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
     if let Command::Heartbeat(args) = cli.command {
         return Ok(heartbeat::run(args, &load(cli.config)?, ui).await);
     }
+    if let Command::Init(args) = cli.command {
+        // As the gateway would that is started here.
+        let loaded = Loader::from_process(cli.config, Trust::Everything).load()?;
+        return Ok(init::run(&args, &loaded, ui));
+    }
     if let Command::Serve(args) = cli.command {
         let loader = Loader::from_process(cli.config, Trust::Everything);
         return Box::pin(serve::run(args, loader)).await;
@@ -172,6 +180,7 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         Command::Sim(args) => sim::run(args, ui).await,
         Command::Config(_)
         | Command::Heartbeat(_)
+        | Command::Init(_)
         | Command::Queue(_)
         | Command::Schedule(_)
         | Command::Send(_)

@@ -31,7 +31,7 @@ use crate::{
         delivery::{Delivery, Pace},
         policy::Policy,
     },
-    logging,
+    logging, prompt,
     socket::{
         listen::{BindError, Listening},
         server::Server,
@@ -134,6 +134,9 @@ impl Daemon {
 
     async fn start_on(store: &Store, here: PathBuf, parts: Parts) -> Result<Self, StartError> {
         let Parts { loaded, watch, settings, .. } = parts;
+        if loaded.is_set("prompt.dir") {
+            prompt::begin(loaded.prompt_dir()).await;
+        }
         let config = loaded.config;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let notifier = Arc::new(Notifier::new(&settings.environment, std::process::id()));

@@ -14,10 +14,12 @@ mod attempt;
 mod begin;
 mod conclusion;
 pub(crate) mod delivery;
+mod details;
 mod ending;
 pub(crate) mod follow;
 pub(crate) mod gate;
 pub(crate) mod inbound;
+mod instructions;
 mod joined;
 mod leases;
 mod log;
@@ -32,6 +34,7 @@ mod runtime;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod text;
 mod tools;
 mod unasked;
 mod upkeep;
@@ -152,9 +155,10 @@ impl Gateway {
         if shared.closing.is_cancelled() {
             return Err(Refusal::Stopping);
         }
-        if inbound.text.trim().is_empty() {
+        if inbound.text.trim().is_empty() && !details::has_content(&inbound.details) {
             return Err(Refusal::Empty);
         }
+        details::check(&inbound.details).map_err(Refusal::Details)?;
         check_address(&inbound.address)?;
         let policy = Arc::clone(&shared.policy.borrow());
         if let Some(name) = &inbound.wishes.agent {

@@ -23,7 +23,8 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::{
-    AgentName, AgentSpec, Caps, Custom, Names, Signal, StopStep, WarmSpec, find, name::ALIASES,
+    AgentName, AgentSpec, Caps, Custom, Heard, Names, Signal, StopStep, WarmSpec, find,
+    name::ALIASES,
 };
 use crate::{
     event::Usage,
@@ -126,6 +127,7 @@ impl AcpAgent {
             tested_versions: &[],
             install_hint: "install it, or correct its `command` in the configuration",
             identity: "",
+            system_prompt: Heard::FirstTurn,
             check_session: request::check_session,
             launch: launch::one_shot,
             dialect: once::dialect,

@@ -27,7 +27,7 @@ mod tests;
 
 use std::{borrow::Cow, time::Duration};
 
-use super::{AgentName, AgentSpec, Caps, Names, Signal, StopStep};
+use super::{AgentName, AgentSpec, Caps, Heard, Names, Signal, StopStep};
 use crate::request;
 
 /// Claude Code.
@@ -71,6 +71,7 @@ pub static SPEC: AgentSpec = AgentSpec {
                    on Node 20 npm silently picks 2.1.197)",
     identity: "You are Claude, a coding agent that people reach through a gateway. \
                Answer briefly and say what you did.",
+    system_prompt: Heard::EachTurn,
     check_session: request::check_session,
     launch: launch::launch,
     dialect: dialect::dialect,

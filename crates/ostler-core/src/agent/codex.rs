@@ -17,7 +17,7 @@ mod warm;
 
 use std::{borrow::Cow, time::Duration};
 
-use super::{AgentName, AgentSpec, Caps, Names, Signal, StopStep};
+use super::{AgentName, AgentSpec, Caps, Heard, Names, Signal, StopStep};
 use crate::request::RequestError;
 
 /// Everything Ostler knows about Codex.
@@ -62,6 +62,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     install_hint: "npm install -g @openai/codex",
     identity: "You are Codex, answering through a chat gateway. \
                Keep replies short enough to be read in a chat.",
+    system_prompt: Heard::FirstTurn,
     check_session,
     launch: launch::launch,
     dialect: dialect::dialect,

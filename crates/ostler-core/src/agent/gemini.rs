@@ -22,7 +22,7 @@ mod warm;
 
 use std::{borrow::Cow, time::Duration};
 
-use super::{AgentName, AgentSpec, Caps, Names, Signal, StopStep};
+use super::{AgentName, AgentSpec, Caps, Heard, Names, Signal, StopStep};
 use crate::request::{self, RequestError};
 
 /// Everything Ostler knows about Gemini CLI.
@@ -68,6 +68,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     install_hint: "npm install -g @google/gemini-cli (wants Node 20 or newer)",
     identity: "You are Gemini, a coding agent that people reach through a gateway. \
                Answer briefly and say what you did.",
+    system_prompt: Heard::FirstTurn,
     check_session,
     launch: launch::launch,
     dialect: dialect::dialect,

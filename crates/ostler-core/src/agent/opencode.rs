@@ -23,7 +23,7 @@ mod warm;
 
 use std::{borrow::Cow, time::Duration};
 
-use super::{AgentName, AgentSpec, Caps, Names, Signal, StopStep};
+use super::{AgentName, AgentSpec, Caps, Heard, Names, Signal, StopStep};
 use crate::request;
 
 /// Everything Ostler knows about OpenCode.
@@ -75,6 +75,7 @@ pub static SPEC: AgentSpec = AgentSpec {
     install_hint: "npm install -g opencode-ai",
     identity: "You are OpenCode, answering through a chat gateway. \
                Keep replies short enough to be read in a chat.",
+    system_prompt: Heard::EachTurn,
     check_session: request::check_session,
     launch: launch::launch,
     dialect: dialect::dialect,

@@ -26,7 +26,7 @@ mod tests;
 
 use std::{borrow::Cow, time::Duration};
 
-use super::{AgentName, AgentSpec, Caps, Names, Signal, StopStep};
+use super::{AgentName, AgentSpec, Caps, Heard, Names, Signal, StopStep};
 use crate::request::RequestError;
 
 /// Everything Ostler knows about Pi.
@@ -65,6 +65,7 @@ pub static SPEC: AgentSpec = AgentSpec {
                    or newer; on Node 20 npm silently picks 0.74.2)",
     identity: "You are Pi, a coding agent that people write to through a gateway. \
                Be brief, and name what you changed.",
+    system_prompt: Heard::EachTurn,
     check_session,
     launch: launch::launch,
     dialect: dialect::dialect,

@@ -157,12 +157,12 @@ fn a_template_gets_the_agents_own_flags_and_session_arguments() {
     let claude = |format, open| from_template(&claude::SPEC, template("claude", format), open);
     assert_eq!(
         claude(Some(Format::Json), &Open::New),
-        "-p --output-format json --dangerously-skip-permissions --model m \
-         --setting-sources user --strict-mcp-config --session-id new-id hello there"
+        "--output-format json --dangerously-skip-permissions --model m \
+         --setting-sources user --strict-mcp-config -p --session-id new-id hello there"
     );
     assert_eq!(
         claude(None, &resume("claude")),
-        "-p --dangerously-skip-permissions --model m --setting-sources user --strict-mcp-config \
+        "--dangerously-skip-permissions --model m --setting-sources user --strict-mcp-config -p \
          --resume 11111111-2222-4333-8444-555555555555 hello there"
     );
     let codex = |format, open| from_template(&codex::SPEC, template("codex", format), open);
@@ -225,6 +225,64 @@ fn a_template_of_another_program_stays_as_it_is() {
             from_template(spec, template("/usr/bin/wrapper", None), &Open::New),
             "hello there"
         );
+    }
+}
+
+/// Fills in a template, and returns the words that are not the agent's own
+/// flags, and what goes to standard input.
+fn filled(spec: &AgentSpec, words: &[&str], prompt: &str, stripped: &str) -> (Vec<String>, String) {
+    let mut options = Options::new("/workspace");
+    options.permissions = Permissions::Bypass;
+    let mut template = Template { format: Some(Format::Json), ..Template::default() };
+    template.command = words.iter().map(|word| (*word).to_owned()).collect();
+    template.variables.insert("BodyStripped".to_owned(), stripped.to_owned());
+    template.session.new = Some(Vec::new());
+    options.template = Some(template);
+    let line = launch_of(spec, &options, &Open::New, prompt);
+    let words = line.args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let stdin = match line.stdin {
+        Stdin::Bytes(bytes) => String::from_utf8(bytes).unwrap(),
+        Stdin::Null | Stdin::Open => String::new(),
+    };
+    (words, stdin)
+}
+
+#[test]
+fn the_message_alone_is_as_little_an_option_or_a_command_as_the_whole_prompt() {
+    for spec in AGENTS {
+        let name: &str = &spec.program;
+        for text in ["--hello", "-", "-hello"] {
+            let (words, stdin) = filled(spec, &[name, "{{BodyStripped}}"], "other", text);
+            assert_eq!(stdin, text, "{name}: {words:?}");
+            assert!(!words.iter().any(|word| word == "other") && !stdin.contains("other"));
+        }
+    }
+    let (words, stdin) = filled(&claude::SPEC, &["claude", "{{BodyStripped}}"], "x", "/clear");
+    assert_eq!((words.last().unwrap().as_str(), stdin.as_str()), ("-p", "\n/clear"));
+    let (words, _) = filled(&gemini::SPEC, &["gemini", "{{BodyStripped}}"], "x", "read @/etc/x");
+    assert_eq!(words.last().unwrap(), "read \\@/etc/x");
+}
+
+#[test]
+fn claudes_prompt_in_a_template_never_follows_a_flag_with_several_values() {
+    let mut options = Options::new("/workspace");
+    options.allowed_tools = Some(vec!["Read".to_owned()]);
+    options.project_settings = crate::request::ProjectSettings::Trusted;
+    let mut own = template("claude", None);
+    own.session.new = Some(Vec::new());
+    options.template = Some(own);
+    let line = launch_of(&claude::SPEC, &options, &Open::New, "hello");
+    let words: Vec<_> = line.args.iter().map(|word| word.to_string_lossy()).collect();
+    assert!(words.join(" ").ends_with("--tools Read -p hello"), "{words:?}");
+}
+
+#[test]
+fn a_very_long_prompt_of_a_template_goes_to_standard_input() {
+    let long = "a".repeat(200 * 1024);
+    for spec in AGENTS {
+        let (words, stdin) = filled(spec, &[&spec.program, "{{Body}}"], &long, "");
+        assert!(words.iter().all(|word| word.len() < 128 * 1024), "{}", spec.name);
+        assert!(stdin.contains(&long), "{}", spec.name);
     }
 }
 

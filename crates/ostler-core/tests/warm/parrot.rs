@@ -6,8 +6,9 @@ use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 use ostler_core::{
     agent::{
-        Action, AgentName, AgentSpec, Caps, CommandLine, Dialect, Input, Launch, LaunchError,
-        Names, Order, SessionKey, Signal, Stdin, StopStep, TurnEnd, TurnKey, WarmLaunch, WarmSpec,
+        Action, AgentName, AgentSpec, Caps, CommandLine, Dialect, Heard, Input, Launch,
+        LaunchError, Names, Order, SessionKey, Signal, Stdin, StopStep, TurnEnd, TurnKey,
+        WarmLaunch, WarmSpec,
     },
     event::{EventBody, Status, Stream},
     failure::{Failure, FailureKind},
@@ -80,6 +81,7 @@ const fn spec(name: &'static str, warm: Option<&'static WarmSpec>) -> AgentSpec 
         tested_versions: &[],
         install_hint: "",
         identity: "",
+        system_prompt: Heard::EachTurn,
         check_session,
         launch: once,
         dialect: |_| Box::new(Parrot::default()),

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     config::Loaded,
-    gateway::inbound::LOCAL,
+    gateway::inbound::{Details, LOCAL},
     socket::{
         self,
         client::Connection,
@@ -88,6 +88,7 @@ impl SendArgs {
             sender: None,
             wishes,
             is_bare: false,
+            details: Details::default(),
         })
     }
 }

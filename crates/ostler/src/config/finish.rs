@@ -12,7 +12,7 @@ use ostler_core::agent::{
 };
 
 use super::{
-    inbound::Mode,
+    inbound::Reply,
     load::Loaded,
     problem::{Problem, Source},
     secret::settle_program,
@@ -55,6 +55,7 @@ fn settle(loaded: &mut Loaded) {
     let config = &mut loaded.config;
     for (key, path) in [
         ("gateway.data_dir", config.gateway.data_dir.as_mut()),
+        ("prompt.dir", config.prompt.dir.as_mut()),
         ("inbound.reply.cwd", config.inbound.reply.as_mut().and_then(|reply| reply.cwd.as_mut())),
         // A bare name is looked up in PATH.
         ("agent.path", config.agent.path.as_mut().filter(|path| path.components().count() > 1)),
@@ -149,8 +150,7 @@ fn server(loaded: &mut Loaded) -> Option<Problem> {
     }
 }
 
-fn reply(loaded: &Loaded) -> Option<Problem> {
-    let reply = loaded.config.inbound.reply.as_ref()?;
-    let lacks_text = reply.mode == Mode::Text && reply.text.is_none();
-    lacks_text.then(|| problem(loaded, "inbound.reply.mode", "the mode text needs the key `text`"))
+fn reply(loaded: &Loaded) -> Vec<Problem> {
+    let reply = loaded.config.inbound.reply.iter();
+    reply.flat_map(Reply::wrong).map(|(key, why)| problem(loaded, key, why)).collect()
 }

@@ -4,9 +4,9 @@
 //! key of another section says as well; these are moved there while the file is
 //! read (`MOVED`), so that everybody reads one place.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use ostler_core::request::Format;
+use ostler_core::{request::Format, template};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -35,6 +35,52 @@ pub(crate) struct Reply {
     pub(crate) media_max_mb: Option<u32>,
     pub(crate) typing_interval_seconds: Option<u32>,
     pub(crate) session: ReplySession,
+}
+
+/// Programs that read a text as commands.
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
+
+impl Reply {
+    /// Returns what is wrong with it, by key, beside what each key can tell alone.
+    pub(super) fn wrong(&self) -> Vec<(&'static str, &'static str)> {
+        let mut wrong = Vec::new();
+        if self.mode == Mode::Text && self.text.is_none() {
+            wrong.push(("inbound.reply.mode", "the mode text needs the key `text`"));
+        }
+        let command = self.command.as_deref().unwrap_or_default();
+        if command.first().is_some_and(|program| template::has_variable(program)) {
+            let why = "the program must not depend on the message; only its arguments may";
+            wrong.push(("inbound.reply.command", why));
+        }
+        if has_variable_in_script(command) {
+            let why = "a shell would run what people write; give it as an argument of its own, \
+                       such as ['sh', '-c', 'claude -p \"$1\"', 'sh', '{{Body}}']";
+            wrong.push(("inbound.reply.command", why));
+        }
+        if self.media_url.as_deref().is_some_and(|place| !is_place(place)) {
+            wrong.push(("inbound.reply.mediaUrl", "give an http or https URL, or a path"));
+        }
+        wrong
+    }
+}
+
+/// Whether a shell is given a script with a variable in it.
+fn has_variable_in_script(command: &[String]) -> bool {
+    let is_shell = |word: &String| {
+        let name = Path::new(word).file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| SHELLS.contains(&name))
+    };
+    let is_option = |word: &str| word.starts_with('-') && word.ends_with('c');
+    let behind = command.iter().skip_while(|word| !is_shell(word));
+    let scripts = behind.clone().zip(behind.skip(1)).filter(|(before, _)| is_option(before));
+    scripts.map(|(_, script)| script).any(|script| template::has_variable(script))
+}
+
+/// Whether a text may be a URL of the web or a path.
+fn is_place(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    !text.contains(char::is_control)
+        && scheme.is_none_or(|scheme| scheme == "http" || scheme == "https")
 }
 
 /// Who answers.

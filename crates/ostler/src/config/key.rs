@@ -213,9 +213,10 @@ pub(crate) const KEYS: &[Key] = &[
     live("inbound.reply.session.heartbeatIdleMinutes", MINUTES, "how long after a person's last word there still are heartbeats"),
     live("inbound.reply.session.sendSystemOnce", Kind::Switch, "whether identity and prefix come with the first message only"),
     live("inbound.reply.session.sessionIntro", Kind::Text, "what stands before the first message"),
-    live("inbound.reply.session.sessionArgNew", Kind::Texts, "arguments for a new session"),
-    live("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
+    guarded("inbound.reply.session.sessionArgNew", Kind::Texts, "arguments for a new session"),
+    guarded("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
     live("inbound.reply.session.sessionArgBeforeBody", Kind::Switch, "whether they stand before the message"),
+    guarded("prompt.dir", Kind::Path, "where the files lie that agents are instructed by"),
 ];
 
 #[cfg(test)]
@@ -243,6 +244,14 @@ mod tests {
         assert!(matches!(named(&["agents"]), Named::Section(names) if names == ["*"]));
         assert!(matches!(named(&["busy", "x"]), Named::Nothing));
         assert!(matches!(named(&["agent", "paht"]), Named::Nothing));
+    }
+
+    #[test]
+    fn the_documentation_has_a_row_for_every_key_of_the_reply() {
+        let page = include_str!("../../../../docs/inbound-reply.md");
+        for key in KEYS.iter().filter_map(|key| key.path.strip_prefix("inbound.reply.")) {
+            assert!(page.contains(&format!("| `{key}` |")), "{key} is not on the page");
+        }
     }
 
     #[test]

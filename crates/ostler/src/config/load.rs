@@ -14,6 +14,7 @@ use super::{
     problem::{Problems, Source},
     section::Config,
 };
+use crate::prompt;
 
 /// Where to read a configuration from.
 #[derive(Clone)]
@@ -90,6 +91,11 @@ impl Loaded {
             host.data_dir = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
         }
         host
+    }
+
+    /// Returns where the files lie that agents are instructed by.
+    pub(crate) fn prompt_dir(&self) -> PathBuf {
+        prompt::folder(self.config.prompt.dir.as_deref(), &self.host_config().data_dir)
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) struct Config {
     pub(crate) retry: Retry,
     pub(crate) heartbeat: Heartbeat,
     pub(crate) inbound: Inbound,
+    pub(crate) prompt: Prompt,
 }
 
 /// The gateway itself.
@@ -213,6 +214,14 @@ pub(crate) struct Heartbeat {
     /// `None`: for as long as the session lives.
     #[serde(with = "or_off")]
     pub(crate) idle: Option<Duration>,
+}
+
+/// What agents are told beside the messages.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Prompt {
+    /// Unset: a folder in the data folder.
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// The words for what the library has its own types for.

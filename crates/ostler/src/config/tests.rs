@@ -151,6 +151,21 @@ fn a_default_agent_that_is_there_but_wrong_is_told_once() {
 }
 
 #[test]
+fn prompt_files_lie_where_config_dir_says_else_in_the_data_folder() {
+    let dir = |file: &str, pairs: &[(&str, &str)]| load_with(file, pairs).unwrap().prompt_dir();
+    let data = ("OSTLER_DATA_DIR", "/data");
+    assert_eq!(dir("{}", &[data]), Path::new("/data/prompt"));
+    assert_eq!(dir("{}", &[data, ("CONFIG_DIR", "")]), Path::new("/data/prompt"));
+    assert_eq!(dir("{ prompt: { dir: '/a' } }", &[data]), Path::new("/a"));
+    assert_eq!(dir("{ prompt: { dir: '/a' } }", &[("CONFIG_DIR", "/b")]), Path::new("/b"));
+    assert!(dir("{}", &[("CONFIG_DIR", "b")]).is_absolute());
+    let folder = load_files(&[(".env", "CONFIG_DIR=me\n")], &[], Trust::Everything).unwrap();
+    assert!(folder.prompt_dir().ends_with("me") && folder.prompt_dir().is_absolute());
+    let stranger = load_files(&[(".env", "CONFIG_DIR=me\n")], &[data], Trust::Named).unwrap();
+    assert_eq!(stranger.prompt_dir(), Path::new("/data/prompt"));
+}
+
+#[test]
 fn variables_of_parts_to_come_are_no_error() {
     let pairs = [("WOODPECKER_URL", "x"), ("DISCORD_BOT_TOKEN", "x")];
     let loaded = load_with("{}", &pairs).unwrap();
@@ -269,6 +284,23 @@ fn the_reply_block_means_what_other_keys_mean() {
 }
 
 #[test]
+fn the_examples_of_the_page_about_replies_are_configurations() {
+    let page = include_str!("../../../../docs/inbound-reply.md");
+    let mut keys = Vec::new();
+    for example in page.split("```json5\n").skip(1) {
+        let (example, _) = example.split_once("```").unwrap();
+        let loaded = load(example).unwrap_or_else(|said| panic!("{said}\n{example}"));
+        assert!(loaded.config.inbound.reply.is_some(), "{example}");
+        keys.push(example);
+    }
+    let all = keys.concat();
+    for key in key::KEYS.iter().filter(|key| key.path.starts_with("inbound.reply.")) {
+        let name = key.path.rsplit('.').next().unwrap();
+        assert!(all.contains(&format!("{name}:")), "no example has {name}");
+    }
+}
+
+#[test]
 fn agents_of_ones_own_are_read_in_their_order() {
     let text = "
         // Comments and trailing commas are fine.
@@ -292,7 +324,7 @@ fn a_relative_path_is_seen_from_the_file() {
     let path = folder.path().join("x.json5");
     let text = "{ agents: { a: { dialect: 'acp', command: ['bin/a', './b'], version: ['./v'] },
                             b: { dialect: 'acp', command: ['b'] } },
-                  agent: { path: './own/claude' }, gateway: { data_dir: 'state' },
+                  agent: { path: './own/claude' }, gateway: { data_dir: 'state' }, prompt: { dir: 'me' },
                   inbound: { reply: { agent: { kind: 'pi' }, cwd: '~/work' } },
                   opencode: { password: { file: 'secret' } } }";
     std::fs::write(&path, text).unwrap();
@@ -307,6 +339,7 @@ fn a_relative_path_is_seen_from_the_file() {
     assert_eq!(agents[1].command, ["b"]);
     assert_eq!(loaded.config.agent.path.as_deref(), Some(Path::new(&here("own/claude"))));
     assert_eq!(loaded.host_config().data_dir, folder.path().join("state"));
+    assert_eq!(loaded.prompt_dir(), folder.path().join("me"));
     let cwd = loaded.config.inbound.reply.unwrap().cwd.unwrap();
     assert_eq!(cwd, Path::new("/home/me/work"));
     let password = json!(loaded.config.opencode.password);

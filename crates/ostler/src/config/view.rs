@@ -32,6 +32,9 @@ pub(crate) fn shown(loaded: &Loaded) -> Vec<Shown> {
             // Where the environment leads if nobody says it.
             value = json!(loaded.host_config().data_dir);
         }
+        if key == "prompt.dir" {
+            value = json!(loaded.prompt_dir());
+        }
         let source = loaded.source(&key).to_string();
         Shown { key, value, source }
     };

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, io,
+    io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -19,16 +19,9 @@ use axum::{
 use serde::Serialize;
 use serde_json::json;
 use thiserror::Error;
-use tokio::{
-    net::TcpListener,
-    sync::watch,
-    task,
-    time::{self, Instant},
-};
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio::{net::TcpListener, sync::watch, task, time::Instant};
+
+use crate::background::Background;
 
 /// How long it counts which agents there are: looking for them reads folders.
 const FRESH: Duration = Duration::from_secs(5);
@@ -102,19 +95,8 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError
 }
 
 /// A server that runs.
-pub(crate) struct Http {
-    tracker: TaskTracker,
-    stop: CancellationToken,
-    abort: CancellationToken,
-    /// Ends one that nobody stopped.
-    _guard: DropGuard,
-}
-
-impl fmt::Debug for Http {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Http")
-    }
-}
+#[derive(Debug)]
+pub(crate) struct Http(Background);
 
 impl Http {
     /// Answers calls. The function looks which agents can be used, by name; it may
@@ -124,32 +106,21 @@ impl Http {
         phase: watch::Receiver<Phase>,
         agents: impl Fn() -> Vec<(String, bool)> + Send + Sync + 'static,
     ) -> Self {
-        let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
         let look = Look { agents: Box::new(agents), seen: Mutex::default() };
         let router = router(Shared { phase, look: Arc::new(look) });
-        let served = axum::serve(listener, router)
-            .with_graceful_shutdown(stop.clone().cancelled_owned())
-            .into_future();
-        let tracker = TaskTracker::new();
-        let until = abort.clone();
-        tracker.spawn(async move {
-            if let Some(Err(error)) = until.run_until_cancelled(served).await {
+        Self(Background::start(|stop| async move {
+            let served =
+                axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
+            if let Err(error) = served.await {
                 tracing::error!(%error, "the HTTP server has ended");
             }
-        });
-        tracker.close();
-        let guard = abort.clone().drop_guard();
-        Self { tracker, stop, abort, _guard: guard }
+        }))
     }
 
     /// Takes no more calls, and returns when those under way are answered. Those
     /// that are not after this long end with the process.
     pub(crate) async fn stop(self, limit: Duration) {
-        self.stop.cancel();
-        if time::timeout(limit, self.tracker.wait()).await.is_err() {
-            self.abort.cancel();
-            self.tracker.wait().await;
-        }
+        self.0.stop(limit).await;
     }
 }
 

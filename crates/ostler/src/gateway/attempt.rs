@@ -19,11 +19,12 @@ use super::{
     conclusion::{Conclusion, without_turn},
     ending::{self, Ending, SessionEnd, status},
     inbound::Origin,
-    joined,
+    instructions,
     policy::Policy,
     record::record,
     requests::Requests,
     result::Outcome,
+    text::{self, Question},
     tools::Tools,
 };
 use crate::{
@@ -94,7 +95,7 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
             without_turn(JobEnd::Dead { reason }, place, outcome)
         }
     };
-    ending::write(&tools.queue, &ticket, ending).await;
+    ending::write(&tools, &ticket, ending).await;
 }
 
 /// A turn that runs.
@@ -149,7 +150,8 @@ impl<'a> Attempt<'a> {
     /// Runs the turn; returns what came of it, unless that is nobody's business
     /// any more.
     async fn run(mut self) -> Option<Ending> {
-        let (agent, request) = self.request();
+        let (agent, mut request) = self.request();
+        let told = instructions::give(&self.policy, &self.beginning, &mut request).await;
         let agent = agent.with_unasked(self.tools.unasked.listener(&self.beginning));
         self.folders = (request.options.cwd.clone(), request.options.home.clone());
         let turn = match agent.start(request).await {
@@ -164,10 +166,12 @@ impl<'a> Attempt<'a> {
         if *self.wish.borrow() == Wish::Lost {
             return None;
         }
-        // What happened before the end is stored before it.
-        self.tools.log.flush().await.ok()?;
+        // What happened before the end is stored before it, or with it.
+        let mut before = self.tools.log.take_back(self.id).await.ok()?;
+        before.append(&mut self.last);
+        self.last = before;
         Some(match report {
-            Some(report) => self.conclusion().of_report(&report),
+            Some(report) => self.conclusion().of_report(&told.noted(report)),
             // The host was shut down under it.
             None => self.conclusion().put_back(),
         })
@@ -197,19 +201,17 @@ impl<'a> Attempt<'a> {
             wish,
             steered: self.steered,
             last: self.last,
+            has_asked: self.requests.has_asked(),
             now: Millis::now(),
         }
     }
 
     fn request(&self) -> (CliAgent, TurnRequest) {
-        let Beginning { payload, agent, memo, joined, .. } = &self.beginning;
+        let Beginning { payload, agent, memo, .. } = &self.beginning;
         let (cli, mut request) = self.policy.agents.prepare(agent, payload);
-        request.prompt = if joined.is_empty() {
-            payload.text.clone()
-        } else {
-            let texts = joined.iter().map(|(_, payload)| payload.text.as_str());
-            joined::together([payload.text.as_str()].into_iter().chain(texts))
-        };
+        let question = Question::new(&self.policy.texts, &self.beginning);
+        request.prompt = question.prompt(&[]);
+        question.fill_in(&mut request.options);
         request.turn = Some(self.id.into());
         request.attempt = u32::try_from(self.ticket.attempt).unwrap_or(u32::MAX);
         request.memos = MemoKeeping::Caller;
@@ -317,11 +319,12 @@ impl<'a> Attempt<'a> {
             if is_handed || self.steered.contains(&job) {
                 continue;
             }
+            let text = text::steering(&self.policy.texts, &payload, self.session.as_deref());
             // What it does not take is its own turn, later.
-            if turn.steer(&payload.text).await.is_err() {
+            if turn.steer(&text).await.is_err() {
                 return;
             }
-            self.handed.push((job, payload.text));
+            self.handed.push((job, text));
         }
     }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
 
 use super::{
-    inbound::{HEARTBEAT, LOCAL, Origin, PROMPT, Payload, RESET},
+    inbound::{HEARTBEAT, PROMPT, Payload, RESET},
     policy::Policy,
+    text,
 };
 use crate::{
     clock::Millis,
@@ -18,7 +19,8 @@ use crate::{
     store::{
         Conn, StoreError,
         conversations::{self, Address, Conversation},
-        jobs, permissions, sessions,
+        jobs, permissions,
+        sessions::{self, Session},
         turns::{self, NewTurn, StoredTurn, TurnState},
     },
 };
@@ -103,28 +105,26 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         PROMPT => {}
         other => return unusable(Some(place), &format!("there are no jobs of kind {other:?}")),
     }
-    let is_from_outside = payload.channel != LOCAL && payload.origin != Origin::Schedule;
-    if let Some(text) = claim.policy.fixed_reply.as_ref().filter(|_| is_from_outside) {
-        return Ok(Begun::Fixed(place, text.clone()));
+    let fixed = claim.policy.fixed_reply.as_ref();
+    if let Some(text) = fixed.filter(|_| text::has_fixed_answer(&payload)) {
+        return Ok(Begun::Fixed(place, text::fixed(text, &payload)));
     }
-    let agent = match choose(conn, &conversation, &payload, &claim.policy).await? {
-        Ok(agent) => agent,
+    let chosen = choose(conn, &conversation, &payload, &claim.policy).await?;
+    let Chosen { agent, mut session } = match chosen {
+        Ok(chosen) => chosen,
         Err(why) => return unusable(Some(place), &why),
     };
-    let history = turns::of_job(conn, job.id).await?;
-    for turn in history.iter().filter(|turn| turn.state == TurnState::Running) {
-        permissions::expire_turn(conn, turn.turn.id, claim.now).await?;
-    }
-    turns::abandon(conn, job.id, job.attempt, claim.now).await?;
+    let history = history(conn, job, claim.now).await?;
     let has_failed = history.iter().any(|turn| turn.state == TurnState::Ended);
     // An earlier attempt may have begun the fresh session already.
     if payload.fresh.is_some() && history.is_empty() {
         sessions::clear(conn, id).await?;
+        session = None;
     }
     // A session that somebody named is gone on with at first; after a failure it
     // may have been dropped.
     let named = payload.wishes.session.as_deref().filter(|_| !has_failed);
-    let memo = memo(conn, id, &agent, named).await?;
+    let memo = memo(session, &agent, named);
     let turn = NewTurn {
         id: claim.turn,
         conversation: id,
@@ -151,6 +151,25 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
     Ok(Begun::Turn(Box::new(Beginning { place, payload, agent, memo, earlier, joined })))
 }
 
+/// Returns the earlier turns of a job, of which none runs any more.
+async fn history(conn: &mut Conn, job: &Job, now: Millis) -> Result<Vec<StoredTurn>, StoreError> {
+    if job.attempt == 1 {
+        return Ok(Vec::new());
+    }
+    let history = turns::of_job(conn, job.id).await?;
+    for turn in history.iter().filter(|turn| turn.state == TurnState::Running) {
+        permissions::expire_turn(conn, turn.turn.id, now).await?;
+    }
+    turns::abandon(conn, job.id, job.attempt, now).await?;
+    Ok(history)
+}
+
+/// Who answers, and the session that he has in the conversation.
+struct Chosen {
+    agent: AgentRef,
+    session: Option<Session>,
+}
+
 /// Chooses who answers. Whoever is named becomes the conversation's agent, and
 /// nobody comes back to a session from before somebody else answered.
 async fn choose(
@@ -158,43 +177,41 @@ async fn choose(
     conversation: &Conversation,
     payload: &Payload,
     policy: &Policy,
-) -> Result<Result<AgentRef, String>, StoreError> {
+) -> Result<Result<Chosen, String>, StoreError> {
     let named = payload.wishes.agent.as_deref();
     let agent = match policy.agents.resolve(named.or(conversation.agent.as_deref())) {
         Ok(agent) => agent,
         Err(why) => return Ok(Err(why)),
     };
     let now = policy.agents.resolve(conversation.agent.as_deref());
-    if !now.is_ok_and(|now| now.name == agent.name) {
-        if !policy.can_run(&agent) {
-            // Its turn says so; the conversation stays with whom it is.
-            return Ok(Ok(agent));
-        }
+    let is_another = !now.is_ok_and(|now| now.name == agent.name);
+    // If he cannot be run, his turn says so; the conversation stays with whom it is.
+    let stays = is_another && !policy.can_run(&agent);
+    if is_another && !stays {
         conversations::set_agent(conn, conversation.id, &agent.name).await?;
     }
-    sessions::forget_others(conn, conversation.id, &agent.name).await?;
-    Ok(Ok(agent))
+    let all = sessions::list(conn, conversation.id).await?;
+    let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(of, _)| *of == *agent.name);
+    if !others.is_empty() && !stays {
+        sessions::forget_others(conn, conversation.id, &agent.name).await?;
+    }
+    let session = own.into_iter().next().map(|(_, session)| session);
+    Ok(Ok(Chosen { agent, session }))
 }
 
 /// Returns what is known of the session that the turn goes on with.
-async fn memo(
-    conn: &mut Conn,
-    conversation: ConversationId,
-    agent: &AgentRef,
-    named: Option<&str>,
-) -> Result<Option<Memo>, StoreError> {
-    let kept = sessions::find(conn, conversation, &agent.name).await?;
+fn memo(kept: Option<Session>, agent: &AgentRef, named: Option<&str>) -> Option<Memo> {
     let kept = kept.map(|session| {
         // A memo of another version is not understood; the id is enough to go on.
         let memo = serde_json::from_str(&session.memo);
         memo.unwrap_or_else(|_| Memo::of_id(agent.name.to_string(), session.session))
     });
-    Ok(match named {
+    match named {
         Some(id) if kept.as_ref().is_none_or(|memo: &Memo| memo.id != id) => {
             Some(Memo::of_id(agent.name.to_string(), id))
         }
         Some(_) | None => kept,
-    })
+    }
 }
 
 /// Returns those of the waiting messages that can be part of a prompt: the next
@@ -205,9 +222,10 @@ pub(crate) fn joining(first: &Payload, behind: Vec<Job>) -> Vec<(JobId, Payload)
     let mut joins = |payload: &Payload| {
         length += payload.text.len();
         payload.fresh.is_none()
-            && (payload.origin == first.origin && first.origin.joins())
+            && first.origin.joins()
             && length <= LONGEST
             && payload.wishes == first.wishes
+            && payload.origin == first.origin
             && (&payload.channel, &payload.address) == (&first.channel, &first.address)
     };
     let behind = behind.into_iter().map(|job| {

@@ -38,6 +38,8 @@ pub(crate) struct Conclusion {
     pub(crate) steered: Vec<JobId>,
     /// The last events of the turn.
     pub(crate) last: Vec<NewEvent>,
+    /// Whether it asked for a permission.
+    pub(crate) has_asked: bool,
     pub(crate) now: Millis,
 }
 
@@ -92,7 +94,8 @@ impl Conclusion {
 
     /// Leaves the job for later, without a word about the turn.
     pub(crate) fn put_back(self) -> Ending {
-        without_turn(JobEnd::Release, Some(self.beginning.place), None)
+        let events = self.last;
+        Ending { events, ..without_turn(JobEnd::Release, Some(self.beginning.place), None) }
     }
 
     /// A turn that failed is tried again, or not.
@@ -159,7 +162,7 @@ impl Conclusion {
             end,
             joined,
             place: Some(self.beginning.place),
-            turn: Some(Turned { id: self.turn, agent, report }),
+            turn: Some(Turned { id: self.turn, agent, report, has_asked: self.has_asked }),
             session,
             outcome: Some(outcome),
             events: self.last,

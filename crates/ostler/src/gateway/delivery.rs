@@ -23,13 +23,11 @@ use tokio::{
     task::{self, JoinSet},
     time::{self, Instant},
 };
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::pace::Pace;
 use crate::{
+    background::Background,
     channel::Channels,
     clock::Millis,
     id::OutboxId,
@@ -44,47 +42,23 @@ const AT_ONCE: usize = 16;
 
 /// A delivery that runs.
 #[derive(Debug)]
-pub(crate) struct Delivery {
-    tracker: TaskTracker,
-    /// No more claims.
-    stop: CancellationToken,
-    /// Leave what is under way.
-    abort: CancellationToken,
-    /// Ends one that nobody stopped.
-    _guard: DropGuard,
-}
+pub(crate) struct Delivery(Background);
 
 impl Delivery {
     /// Starts to send, under a name that no other gateway at this store has.
     pub(crate) fn start(store: Store, channels: Channels, worker: &str, pace: Pace) -> Self {
-        let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
-        let desk = Arc::new(Desk {
-            store,
-            channels,
-            worker: worker.to_owned(),
-            pace,
-            stop: stop.clone(),
-            is_store_away: AtomicBool::new(false),
-        });
-        let tracker = TaskTracker::new();
-        let until = abort.clone();
-        tracker.spawn(async move {
+        let (worker, is_store_away) = (worker.to_owned(), AtomicBool::new(false));
+        Self(Background::start(|stop| {
             // What is under way is dropped with the set that it is in.
-            until.run_until_cancelled(work(desk)).await;
-        });
-        tracker.close();
-        let guard = abort.clone().drop_guard();
-        Self { tracker, stop, abort, _guard: guard }
+            work(Arc::new(Desk { store, channels, worker, pace, stop, is_store_away }))
+        }))
     }
 
     /// Claims nothing more, and returns when all that was under way has ended. What
     /// has not after this long is left; the next delivery finds it, and is unsure of it.
     pub(crate) async fn stop(self, limit: Duration) {
-        self.stop.cancel();
-        if time::timeout(limit, self.tracker.wait()).await.is_err() {
+        if !self.0.stop(limit).await {
             tracing::warn!("replies that were being sent were left; they will be sent again");
-            self.abort.cancel();
-            self.tracker.wait().await;
         }
     }
 }

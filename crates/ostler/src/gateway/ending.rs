@@ -11,6 +11,7 @@ use super::{
     inbound::LOCAL,
     persistence::{Persistence, Then},
     result::Outcome,
+    tools::Tools,
 };
 use crate::{
     channel::{Reply, ReplyError},
@@ -47,6 +48,8 @@ pub(crate) struct Turned {
     pub(crate) agent: String,
     /// Its report, as JSON.
     pub(crate) report: String,
+    /// Whether it asked for a permission.
+    pub(crate) has_asked: bool,
 }
 
 /// What becomes of the conversation's session.
@@ -60,8 +63,14 @@ pub(crate) enum SessionEnd {
 /// Writes the end of an attempt, for as long as it takes. An end that the store
 /// does not take is written as a failure without anything else, so that the
 /// conversation goes on.
-pub(crate) async fn write(queue: &Queue, ticket: &Ticket, ending: Ending) {
+pub(crate) async fn write(tools: &Tools, ticket: &Ticket, ending: Ending) {
+    let queue = &tools.queue;
+    let events = ending.events.clone();
     if write_all(queue, ticket, ending).await == Then::GiveUp {
+        for event in events {
+            // Closed only if the gateway does not wait for this any more.
+            tools.log.append(event).await.ok();
+        }
         let reason = "what came of it cannot be stored".to_owned();
         let place = None;
         let bare = without_turn(JobEnd::Dead { reason }, place, None);
@@ -106,7 +115,9 @@ async fn put(
     let turn = ending.turn.as_ref();
     if let Some(turn) = turn {
         turns::end(conn, turn.id, &turn.report, now).await?;
-        permissions::expire_turn(conn, turn.id, now).await?;
+        if turn.has_asked {
+            permissions::expire_turn(conn, turn.id, now).await?;
+        }
     }
     if let Some(place) = &ending.place {
         match (&ending.session, turn) {

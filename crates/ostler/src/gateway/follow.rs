@@ -8,7 +8,7 @@ use crate::{
     id::{ConversationId, JobId},
     queue::{Job, JobState},
     store::{
-        Store, StoreError, Topic, Wakeups,
+        Conn, Store, StoreError, Topic, Wakeups,
         events::{self, StoredEvent},
         jobs, turns,
     },
@@ -121,50 +121,72 @@ pub(crate) struct Follower {
     job: JobId,
     reader: Reader,
     jobs: Wakeups,
+    /// Whether there was nothing more when it was last looked at.
+    is_current: bool,
+    /// How it ended, when what was said before it has to be told first.
+    ended: Option<Ending>,
+}
+
+/// What one look at a job shows.
+struct Look {
+    page: Vec<StoredEvent>,
+    ended: Option<Ending>,
 }
 
 impl Follower {
     pub(crate) fn new(store: Store, job: JobId) -> Self {
         let jobs = store.wakeups(Topic::Jobs);
-        Self { job, reader: Reader::new(store, Of::Job(job), 0), jobs }
+        let reader = Reader::new(store, Of::Job(job), 0);
+        Self { job, reader, jobs, is_current: false, ended: None }
     }
 
     /// Returns the next events, or the end after the last of them. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Followed, StoreError> {
         loop {
+            if self.is_current && self.ended.is_none() {
+                tokio::select! {
+                    () = self.reader.wait() => {}
+                    _ = self.jobs.next() => {}
+                }
+                self.is_current = false;
+            }
             if let Some(followed) = self.now().await? {
                 return Ok(followed);
-            }
-            tokio::select! {
-                () = self.reader.wait() => {}
-                _ = self.jobs.next() => {}
             }
         }
     }
 
     /// Returns the same if it is there, and does not wait for it. Cancel-safe.
     pub(crate) async fn now(&mut self) -> Result<Option<Followed>, StoreError> {
-        // Looked at before the events: those of an ended job are all there.
-        let id = self.job;
-        let store = &self.reader.store;
-        let job = store.read(id, |conn, id| Box::pin(jobs::find(conn, *id))).await?;
-        let Some(job) = job else { return Ok(Some(Followed::Unknown)) };
-        let page = self.reader.page().await?;
-        if !page.is_empty() {
-            return Ok(Some(Followed::Events(page)));
+        if let Some(ended) = self.ended.take() {
+            return Ok(Some(Followed::Ended(ended)));
         }
-        if job.state.is_over() {
-            return Ok(Some(Followed::Ended(self.ending(job).await?)));
-        }
-        Ok(None)
+        let args = (self.job, self.reader.after);
+        let look =
+            self.reader.store.read(args, |conn, (job, after)| Box::pin(look(conn, *job, *after)));
+        let Some(Look { page, ended }) = look.await? else { return Ok(Some(Followed::Unknown)) };
+        let is_all = page.len() < PAGE as usize;
+        self.is_current = is_all;
+        let Some(last) = page.last() else { return Ok(ended.map(Followed::Ended)) };
+        self.reader.after = last.number;
+        self.ended = ended.filter(|_| is_all);
+        Ok(Some(Followed::Events(page)))
     }
+}
 
-    async fn ending(&self, job: Job) -> Result<Ending, StoreError> {
-        let answered_by = super::joined::answering(job.reason.as_deref()).unwrap_or(job.id);
-        let turns =
-            self.reader.store.read(answered_by, |conn, id| Box::pin(turns::of_job(conn, *id)));
-        let report = turns.await?.into_iter().rev().find_map(|turn| turn.result);
-        let Job { id, state, reason, ended_at, .. } = job;
-        Ok(Ending { job: id, state, reason, report, at: ended_at })
+/// Looks at a job: what was said since, and how it ended if it has. Nothing, if
+/// there is no such job.
+async fn look(conn: &mut Conn, id: JobId, after: i64) -> Result<Option<Look>, StoreError> {
+    // Looked at before the events: those of an ended job are all there.
+    let Some(job) = jobs::find(conn, id).await? else { return Ok(None) };
+    let page = events::read_job(conn, id, after, PAGE).await?;
+    if !job.state.is_over() {
+        return Ok(Some(Look { page, ended: None }));
     }
+    let answered_by = super::joined::answering(job.reason.as_deref()).unwrap_or(job.id);
+    let turns = turns::of_job(conn, answered_by).await?;
+    let report = turns.into_iter().rev().find_map(|turn| turn.result);
+    let Job { id, state, reason, ended_at, .. } = job;
+    let ended = Ending { job: id, state, reason, report, at: ended_at };
+    Ok(Some(Look { page, ended: Some(ended) }))
 }

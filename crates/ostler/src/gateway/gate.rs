@@ -2,7 +2,7 @@
 //! belongs to, and which job it becomes. Decided here, written in one go.
 
 use super::inbound::{
-    Accepted, Fresh, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET, Refusal,
+    Accepted, Fresh, Group, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET, Refusal,
 };
 use crate::{
     clock::Millis,
@@ -61,19 +61,22 @@ pub(crate) fn is_idle(last: Option<Millis>, now: Millis, sessions: &Sessions) ->
 }
 
 /// Returns the conversation that a message belongs to. People on this machine
-/// name theirs themselves.
+/// name theirs themselves. A group, where it counts, has one for all of it;
+/// whoever is in none has his own.
 pub(crate) fn scoped(
     address: &Address,
     sender: &str,
+    group: Option<&Group>,
     scope: Scope,
 ) -> Result<Address, AddressError> {
     if address.channel() == LOCAL {
         return Ok(address.clone());
     }
-    match scope {
-        Scope::PerChannel | Scope::PerGroup => Ok(address.clone()),
-        Scope::PerSender => Address::new(address.channel(), &format!("{} {sender}", address.key())),
-        Scope::Global => Address::new("global", "all"),
+    let of_sender = || Address::new(address.channel(), &format!("{} {sender}", address.key()));
+    match (scope, group) {
+        (Scope::PerChannel, _) | (Scope::PerGroup, Some(_)) => Ok(address.clone()),
+        (Scope::PerSender, _) | (Scope::PerGroup, None) => of_sender(),
+        (Scope::Global, _) => Address::new("global", "all"),
     }
 }
 
@@ -96,7 +99,7 @@ pub(crate) async fn store(
 ) -> Result<Accepted, Refusal> {
     let Inbound { address, sender, message, text, wishes, origin, details } = inbound;
     let asked = read(text, &rules.sessions.reset_words);
-    let place = scoped(address, sender, rules.sessions.scope)?;
+    let place = scoped(address, sender, details.group.as_ref(), rules.sessions.scope)?;
     let conversation = conversations::find_or_begin(conn, &place, now).await?;
     let (kind, text, fresh) = match asked {
         Asked::Reset => (RESET, "", None),
@@ -213,11 +216,29 @@ mod tests {
     fn the_scope_says_who_shares_a_conversation() {
         let hook = Address::new("webhook", "http://a/1").unwrap();
         let other = Address::new("webhook", "http://a/2").unwrap();
-        let scoped = |address, sender, scope| scoped(address, sender, scope).unwrap();
+        let scoped = |address, sender, scope| scoped(address, sender, None, scope).unwrap();
         assert_eq!(scoped(&hook, "me", Scope::PerChannel), hook);
         assert_ne!(scoped(&hook, "me", Scope::PerSender), scoped(&hook, "you", Scope::PerSender));
         assert_eq!(scoped(&hook, "me", Scope::Global), scoped(&other, "you", Scope::Global));
         let local = Address::new(LOCAL, "main").unwrap();
         assert_eq!(scoped(&local, "me", Scope::Global), local);
+    }
+
+    #[test]
+    fn by_default_an_hour_is_silence_and_one_word_begins_afresh() {
+        let Sessions { idle, reset_words, scope } = Sessions::default();
+        assert_eq!(idle, Some(Duration::from_secs(60 * 60)));
+        assert_eq!((reset_words, scope), (vec!["/new".to_owned()], Scope::PerChannel));
+    }
+
+    #[test]
+    fn a_group_shares_a_conversation_and_whoever_is_in_none_has_his_own() {
+        let place = Address::new("webhook", "http://a/1").unwrap();
+        let group = Group::default();
+        let scoped = |sender, group| scoped(&place, sender, group, Scope::PerGroup).unwrap();
+        assert_eq!(scoped("me", Some(&group)), place);
+        assert_eq!(scoped("you", Some(&group)), place);
+        assert_ne!(scoped("me", None), scoped("you", None));
+        assert_ne!(scoped("me", None), place);
     }
 }

@@ -90,6 +90,7 @@ pub(crate) struct Details {
 
 /// A conversation of several people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Group {
     pub(crate) subject: String,
     pub(crate) members: Vec<String>,
@@ -97,6 +98,7 @@ pub(crate) struct Group {
 
 /// A picture, a recording or another file that came with a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Media {
     /// Where it lies on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,6 +131,8 @@ pub(crate) enum Refusal {
     Message(AddressError),
     #[error("the address of a webhook must be an http or https URL: {0}")]
     Url(String),
+    #[error("what is said of the message cannot be used: {0}")]
+    Details(String),
     #[error("there is no channel {0:?}; messages can come from `local` and `webhook`")]
     Channel(String),
     #[error("{0}")]
@@ -153,6 +157,7 @@ impl WriteError for Refusal {
             | Self::Address(_)
             | Self::Message(_)
             | Self::Url(_)
+            | Self::Details(_)
             | Self::Channel(_)
             | Self::Agent(_)
             | Self::Stopping => None,
@@ -168,6 +173,7 @@ impl Refusal {
             | Self::Address(_)
             | Self::Message(_)
             | Self::Url(_)
+            | Self::Details(_)
             | Self::Channel(_)
             | Self::Agent(_) => "invalid_request",
             Self::Stopping => "stopping",

@@ -29,8 +29,8 @@ pub(crate) struct Log {
 #[derive(Debug)]
 enum Entry {
     Event(NewEvent),
-    /// Tells when everything before it is stored.
-    Mark(oneshot::Sender<()>),
+    /// Asks for what is not stored yet of a turn. Everything else of it is.
+    Take(TurnId, oneshot::Sender<Vec<NewEvent>>),
     /// Nothing comes after it.
     Close,
 }
@@ -53,11 +53,12 @@ impl Log {
         self.entries.send(Entry::Event(event)).await.map_err(|_| Closed)
     }
 
-    /// Waits until everything that was taken is stored.
-    pub(crate) async fn flush(&self) -> Result<(), Closed> {
-        let (mark, reached) = oneshot::channel();
-        self.entries.send(Entry::Mark(mark)).await.map_err(|_| Closed)?;
-        reached.await.map_err(|_| Closed)
+    /// Gives back what was taken of a turn and is not stored yet, so that it can
+    /// be stored together with its end.
+    pub(crate) async fn take_back(&self, turn: TurnId) -> Result<Vec<NewEvent>, Closed> {
+        let (events, taken) = oneshot::channel();
+        self.entries.send(Entry::Take(turn, events)).await.map_err(|_| Closed)?;
+        taken.await.map_err(|_| Closed)
     }
 
     /// Takes nothing more; the writer ends when all that was taken is stored.
@@ -71,24 +72,22 @@ async fn write(store: Store, mut taken: mpsc::Receiver<Entry>) {
     let mut entries = Vec::new();
     while taken.recv_many(&mut entries, BATCH).await > 0 {
         let mut events = Vec::with_capacity(entries.len());
-        let mut marks = Vec::new();
         let mut is_closed = false;
         for entry in entries.drain(..) {
             match entry {
                 Entry::Event(event) => events.push(event),
-                Entry::Mark(mark) => marks.push(mark),
+                Entry::Take(turn, taker) => {
+                    let taken = events.extract_if(.., |event| event.turn == Some(turn));
+                    // Nobody waits any more if the gateway is killed half-way.
+                    if let Err(unwanted) = taker.send(taken.collect()) {
+                        events.extend(unwanted);
+                    }
+                }
                 Entry::Close => is_closed = true,
             }
         }
         let is_stored = keep_trying(&store, events).await;
-        if !is_stored {
-            return;
-        }
-        for mark in marks {
-            // Who waited for it may be gone.
-            mark.send(()).ok();
-        }
-        if is_closed {
+        if !is_stored || is_closed {
             return;
         }
     }
@@ -139,4 +138,48 @@ async fn is_stored(store: &Store, events: &[NewEvent]) -> bool {
     let Some(one): Option<(TurnId, i64)> = one else { return false };
     let look = store.read(one, |conn, (turn, seq)| Box::pin(events::is_stored(conn, *turn, *seq)));
     look.await.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{clock::Millis, store::testing::on_both};
+
+    fn event(turn: TurnId, seq: i64) -> NewEvent {
+        NewEvent {
+            conversation: None,
+            turn: Some(turn),
+            seq,
+            at: Millis(1),
+            kind: "output".to_owned(),
+            body: "{}".to_owned(),
+        }
+    }
+
+    on_both! {
+        async fn of_a_turn_that_ends_everything_is_stored_or_given_back(store: Store) {
+            let tasks = TaskTracker::new();
+            let log = Log::start(store.clone(), &tasks);
+            let (ends, goes_on) = (TurnId::new(), TurnId::new());
+            for seq in 1..=20 {
+                log.append(event(goes_on, seq)).await.unwrap();
+                log.append(event(ends, seq)).await.unwrap();
+            }
+            let given_back = log.take_back(ends).await.unwrap();
+            log.append(event(goes_on, 21)).await.unwrap();
+            log.close().await;
+            tasks.close();
+            tasks.wait().await;
+            let stored = store.must((), |conn, ()| Box::pin(events::read(conn, 0, 100))).await;
+            let stored = stored.into_iter().map(|stored| stored.event);
+            let (mut ended, gone_on): (Vec<_>, Vec<_>) =
+                stored.partition(|event| event.turn == Some(ends));
+            ended.extend(given_back);
+            let numbers = |events: &[NewEvent]| events.iter().map(|event| event.seq).collect();
+            let (ended, gone_on): (Vec<_>, Vec<_>) = (numbers(&ended), numbers(&gone_on));
+            assert_eq!((ended, gone_on), ((1..=20).collect(), (1..=21).collect()));
+            assert!(log.append(event(ends, 21)).await.is_err());
+            assert!(log.take_back(ends).await.is_err());
+        }
+    }
 }

@@ -1,22 +1,24 @@
 //! What the gateway goes by: what is configured, as one value that is replaced
 //! as a whole when the configuration changes. A turn keeps the one it began with.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use ostler_core::{
     agent::AgentRef,
     cli_agent::CliAgent,
     event::Mode,
     host::Host,
-    request::{Identity, Repeat, SessionArgPosition, SessionArgs, Template, TurnRequest},
+    request::{Identity, SessionArgPosition, SessionArgs, Template, TurnRequest},
 };
 
 use super::{
     gate::Rules,
-    inbound::{LOCAL, Payload},
+    inbound::Payload,
+    text::{self, Texts},
 };
 use crate::{
     config::{Config, Reply, ReplyMode, Settings},
+    prompt::{self, Folder},
     queue::{Capacity, Limits},
     schedule::heartbeat,
     wishes::Wishes,
@@ -34,6 +36,10 @@ pub(crate) struct Policy {
     /// What is answered instead of asking an agent.
     pub(crate) fixed_reply: Option<String>,
     pub(crate) heartbeat: heartbeat::Rules,
+    /// What agents are instructed by.
+    pub(crate) prompt_files: Option<Folder>,
+    /// What is said to agents with messages.
+    pub(crate) texts: Texts,
     pub(crate) agents: Box<dyn Agents>,
 }
 
@@ -84,6 +90,11 @@ impl Policy {
             event_retention: config.gateway.event_retention,
             fixed_reply: fixed_reply.and_then(|reply| reply.text.clone()),
             heartbeat: (&config.heartbeat).into(),
+            prompt_files: Some(Folder::new(prompt::folder(
+                config.prompt.dir.as_deref(),
+                host.data_dir(),
+            ))),
+            texts: reply.as_ref().map(Texts::new).unwrap_or_default(),
             agents: Box::new(Configured { settings, host, here, reply }),
         }
     }
@@ -100,6 +111,8 @@ impl Policy {
             event_retention: None,
             fixed_reply: None,
             heartbeat: heartbeat::Rules::default(),
+            prompt_files: None,
+            texts: Texts::default(),
             agents,
         }
     }
@@ -154,7 +167,7 @@ impl Agents for Configured {
 
     fn prepare(&self, spec: &AgentRef, payload: &Payload) -> (CliAgent, TurnRequest) {
         let wishes = &payload.wishes;
-        let reply = self.reply.as_ref().filter(|_| payload.channel != LOCAL);
+        let reply = self.reply.as_ref().filter(|_| text::is_from_chat(payload));
         let cwd = wishes.cwd.as_ref().or(reply.and_then(|reply| reply.cwd.as_ref()));
         let cwd = cwd.unwrap_or(&self.here);
         let mut request = wishes.request(spec, cwd, &self.settings, &self.host);
@@ -162,16 +175,16 @@ impl Agents for Configured {
             request.mode = Mode::Warm;
         }
         if let Some(reply) = reply {
-            answer_as(reply, payload, &mut request);
+            answer_as(reply, &mut request);
         }
         (self.agent(spec), request)
     }
 }
 
-/// Runs a turn as the block `inbound.reply` says.
-fn answer_as(reply: &Reply, payload: &Payload, request: &mut TurnRequest) {
-    let repeat =
-        if reply.session.send_system_once { Repeat::OncePerSession } else { Repeat::EachTurn };
+/// Runs a turn as the block `inbound.reply` says. What it says of the message
+/// is filled in when that is put together.
+fn answer_as(reply: &Reply, request: &mut TurnRequest) {
+    let repeat = text::repeat(reply);
     request.options.identity = match reply.agent.identity_prefix.as_deref() {
         None => Identity::Default(repeat),
         Some("") => Identity::Off,
@@ -183,16 +196,10 @@ fn answer_as(reply: &Reply, payload: &Payload, request: &mut TurnRequest) {
     let Some(command) = &reply.command else { return };
     let session = &reply.session;
     let is_before_body = session.session_arg_before_body.unwrap_or(true);
-    let variables = [
-        ("BodyStripped", payload.text.trim()),
-        ("From", &payload.sender),
-        ("To", &payload.address),
-        ("SenderName", &payload.sender),
-    ];
     request.mode = Mode::OneShot;
     request.options.template = Some(Template {
         command: command.clone(),
-        variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        variables: BTreeMap::new(),
         format: reply.agent.format,
         session: SessionArgs {
             new: session.session_arg_new.clone(),

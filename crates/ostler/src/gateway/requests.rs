@@ -67,6 +67,11 @@ impl Requests {
         }
     }
 
+    /// Returns whether anything was asked.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.n_requests > 0
+    }
+
     /// Waits until there may be an answer; for ever if nothing was asked. Cancel-safe.
     pub(crate) async fn answered(&mut self) {
         if self.open.is_empty() {

@@ -164,13 +164,15 @@ impl Shared {
             {
                 return Ok(None);
             }
+            let now = Millis::now();
+            let Some(due) = self.tools.queue.next_due(now).await? else { return Ok(None) };
+            if due > now {
+                let wait = u64::try_from(due.0 - now.0).unwrap_or_default();
+                return Ok(Some(Instant::now() + Duration::from_millis(wait)));
+            }
             if !self.claim(policy).await? {
-                let now = Millis::now();
-                let due = self.tools.queue.next_due(now).await?;
-                let wait = |due: Millis| {
-                    Duration::from_millis(u64::try_from(due.0 - now.0).unwrap_or_default())
-                };
-                return Ok(due.map(|due| Instant::now() + wait(due)));
+                // Another gateway is about to have it, or to leave it.
+                return Ok(Some(Instant::now() + PAUSE));
             }
         }
     }

@@ -25,10 +25,12 @@ use super::{
     gate::Rules,
     inbound::{Accepted, Details, Inbound, LOCAL, Origin, Payload, Refusal},
     policy::{Agents, Policy, RetryRules},
+    text::Texts,
 };
 use crate::{
     config::{Busy, Sessions},
     id::JobId,
+    prompt::Folder,
     queue::{Capacity, Limits},
     schedule::heartbeat,
     store::{Store, conversations::Address},
@@ -40,13 +42,19 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Plays Pi. `calls` gets a line for each call: the session and the prompt.
+/// Plays Pi, or Gemini if it is called like that. `calls` gets a line for each call: the session and the prompt.
+/// `system` gets the system prompt of the last call, if it had one.
 const SCRIPT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 prompt=$(cat)
 session=new
+form='{"type":"result","result":"%s","session_id":"%s"}\n'
+rm -f "$here/system"
 while [ $# -gt 0 ]; do
     if [ "$1" = --session ]; then session=$2; fi
+    if [ "$1" = --resume ]; then session=$2; fi
+    if [ "$1" = --approval-mode ]; then form='{"response":"%s","session_id":"%s"}\n'; fi
+    if [ "$1" = --append-system-prompt ]; then cp "$2" "$here/system"; fi
     shift
 done
 printf '%s|%s\n' "$session" "$(printf %s "$prompt" | tr '\n' '/')" >> "$here/calls"
@@ -55,7 +63,7 @@ if [ "$session" = new ]; then
     session=s$(wc -l < "$here/sessions" | tr -d ' ')
 fi
 answer() {
-    printf '{"type":"result","result":"%s","session_id":"%s"}\n' "$1" "$session"
+    printf "$form" "$1" "$session"
 }
 case "$prompt" in
     *hang*) echo > "$here/hanging"; exec sleep 1000 ;;
@@ -88,6 +96,7 @@ pub(crate) struct Knobs {
     pub(crate) timeout: Duration,
     pub(crate) fixed_reply: Option<String>,
     pub(crate) heartbeat: heartbeat::Rules,
+    pub(crate) texts: Texts,
 }
 
 impl Default for Knobs {
@@ -101,6 +110,7 @@ impl Default for Knobs {
             timeout: LIMIT,
             fixed_reply: None,
             heartbeat: heartbeat::Rules::default(),
+            texts: Texts::default(),
         }
     }
 }
@@ -267,6 +277,8 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         event_retention: None,
         fixed_reply: knobs.fixed_reply.clone(),
         heartbeat: knobs.heartbeat.clone(),
+        prompt_files: Some(Folder::new(folder.join("prompt"))),
+        texts: knobs.texts.clone(),
         agents: Box::new(agents),
     }
 }

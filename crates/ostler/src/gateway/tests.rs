@@ -2,8 +2,10 @@
 
 mod asking;
 mod busy;
+mod prompt_files;
 mod sessions;
 mod stopping;
+mod texts;
 
 use std::{fs, time::Duration};
 

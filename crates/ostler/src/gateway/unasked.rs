@@ -104,7 +104,7 @@ impl Listener {
             let stored = record(self.place.conversation, id, &event, request);
             if let EventBody::Complete(report) = event.body {
                 last.push(stored);
-                self.end(id, &report, last).await;
+                self.end(id, &report, last, requests.has_asked()).await;
                 return;
             }
             if matches!(event.body, EventBody::Error(_)) {
@@ -115,17 +115,16 @@ impl Listener {
         }
     }
 
-    async fn end(&self, id: TurnId, report: &TurnReport, last: Vec<NewEvent>) {
-        // What happened before the end is stored before it.
-        if self.unasked.log.flush().await.is_err() {
-            return;
-        }
+    async fn end(&self, id: TurnId, report: &TurnReport, mut last: Vec<NewEvent>, has_asked: bool) {
+        // What happened before the end is stored before it, or with it.
+        let Ok(mut all) = self.unasked.log.take_back(id).await else { return };
+        all.append(&mut last);
         let text = serde_json::to_string(report).unwrap_or_else(|_| "{}".to_owned());
-        let turn = Turned { id, agent: self.agent.clone(), report: text };
+        let turn = Turned { id, agent: self.agent.clone(), report: text, has_asked };
         let outcome = Outcome::of(report, self.place.target.clone());
         let memo = result::session(report);
-        let args = (self.place.clone(), turn, outcome, memo, last, Millis::now());
-        self.write(args, |conn, (place, turn, outcome, memo, last, now)| {
+        let args = (self.place.clone(), turn, outcome, memo, all, Millis::now());
+        self.write(args, |conn, (place, turn, outcome, memo, all, now)| {
             Box::pin(async move {
                 if !turns::end(conn, turn.id, &turn.report, *now).await? {
                     // It was written before, by a try that nobody heard of.
@@ -137,7 +136,7 @@ impl Listener {
                     sessions::refresh(conn, place.conversation, &turn.agent, &session).await?;
                 }
                 ending::say(conn, place, turn, outcome, *now).await?;
-                events::append(conn, last).await.map(drop)
+                events::append(conn, all).await.map(drop)
             })
         })
         .await;

@@ -91,8 +91,9 @@ impl Queue {
         }))
     }
 
-    /// Returns when the next job is due that has to wait for its time. Whoever
-    /// waits for jobs waits no longer than until then.
+    /// Returns when the next job can be begun: now, if one is ready, else at the
+    /// time that the first is for. A read, which costs less than a claim of
+    /// nothing and holds nobody up.
     pub(crate) async fn next_due(&self, now: Millis) -> Result<Option<Millis>, StoreError> {
         self.store.read(now, |conn, now| Box::pin(jobs::next_due(conn, *now))).await
     }

@@ -164,6 +164,7 @@ on_both! {
         // It waits for its time, and the lane waits for it.
         assert_eq!(claim(&queue).await, None);
         assert_eq!(queue.next_due(NOW).await.unwrap(), Some(later));
+        assert_eq!(queue.next_due(later).await.unwrap(), Some(later));
         let second = claim_at(&queue, "me", later).await.unwrap();
         assert_eq!((second.job, second.attempt), (id, 2));
         let end = queue.finish(&second, retry_at(later), later).await.unwrap();

@@ -14,9 +14,7 @@ use crate::{
     config,
     gateway::{
         gate::has_gone_idle,
-        inbound::{
-            self, Details, HEARTBEAT, Origin, PAYLOAD, PROMPT, Payload, Refusal, check_address,
-        },
+        inbound::{Details, HEARTBEAT, Origin, PAYLOAD, PROMPT, Payload, Refusal, check_address},
         policy::Policy,
     },
     id::{ConversationId, JobId},
@@ -106,8 +104,6 @@ pub(crate) enum Skip {
     Idle,
     #[error("no person has spoken in the conversation for longer than heartbeat.idle")]
     Quiet,
-    #[error("a fixed text is what is answered (inbound.reply.mode), so that no agent is there")]
-    NoAgent,
     #[error("it is not known where people are reached in the conversation")]
     NowhereToSend,
     #[error("it waited for too long")]
@@ -128,7 +124,6 @@ impl Skip {
             Self::NoSession => "no_session",
             Self::Idle => "idle",
             Self::Quiet => "quiet",
-            Self::NoAgent => "no_agent",
             Self::NowhereToSend => "nowhere_to_send",
             Self::Stale => "stale",
             Self::GaveWay => "gave_way",
@@ -247,13 +242,11 @@ async fn unfit(
     conversation: &Conversation,
     now: Millis,
 ) -> Result<Option<Skip>, StoreError> {
-    if policy.fixed_reply.is_some() && conversation.address.channel() != inbound::LOCAL {
-        return Ok(Some(Skip::NoAgent));
-    }
     let Ok(agent) = policy.agents.resolve(conversation.agent.as_deref()) else {
         return Ok(Some(Skip::NoSession));
     };
-    if sessions::find(conn, conversation.id, &agent.name).await?.is_none() {
+    let sessions = sessions::list(conn, conversation.id).await?;
+    if !sessions.iter().any(|(of, _)| *of == *agent.name) {
         return Ok(Some(Skip::NoSession));
     }
     let spoke = conversation.last_user_at;

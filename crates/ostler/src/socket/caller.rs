@@ -29,7 +29,7 @@ use crate::{
         Gateway,
         asking::{Actor, AnswerError},
         follow::{Ending, Followed, Of},
-        inbound::{Details, Inbound, Origin},
+        inbound::{Inbound, Origin},
     },
     id::JobId,
     queue::LaneCancel,
@@ -172,7 +172,7 @@ impl Caller {
     }
 
     async fn accept(&self, message: Message) -> Reply {
-        let Message { conversation, text, id, sender, wishes, is_bare } = message;
+        let Message { conversation, text, id, sender, wishes, is_bare, details } = message;
         let inbound = Inbound {
             address: conversation,
             sender: sender.unwrap_or_else(|| SENDER.to_owned()),
@@ -180,7 +180,7 @@ impl Caller {
             text,
             wishes,
             origin: if is_bare { Origin::Run } else { Origin::Person },
-            details: Details::default(),
+            details,
         };
         match self.gateway.accept(inbound).await {
             Ok(accepted) => Reply::Accepted(Accepted {

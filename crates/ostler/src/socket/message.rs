@@ -7,7 +7,7 @@ use serde_json::{Value, json, value::RawValue};
 use thiserror::Error;
 
 use crate::{
-    gateway::Standing,
+    gateway::{Standing, inbound::Details},
     id::{ConversationId, JobId, PermissionId},
     store::conversations::Address,
     wishes::Wishes,
@@ -53,6 +53,8 @@ pub(crate) struct Message {
     /// Whether the agent gets the text alone, without what the gateway adds to
     /// what people say.
     pub(crate) is_bare: bool,
+    /// What is known of it beside its text.
+    pub(crate) details: Details,
 }
 
 /// What to be told of.
@@ -98,6 +100,7 @@ struct SendFields {
     sender: Option<String>,
     #[serde(default)]
     bare: bool,
+    details: Option<Details>,
 }
 
 #[derive(Deserialize)]
@@ -179,6 +182,7 @@ impl Message {
             ("id", self.id.as_ref().map(|id| json!(id))),
             ("sender", self.sender.as_ref().map(|sender| json!(sender))),
             ("bare", self.is_bare.then_some(json!(true))),
+            ("details", (self.details != Details::default()).then(|| json!(self.details))),
         ];
         let own = own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         fields.extend(own);
@@ -197,7 +201,7 @@ fn wrong(kind: &'static str, why: &str) -> Misunderstood {
 
 fn message(line: &[u8]) -> Result<Message, Misunderstood> {
     const KIND: &str = "send";
-    let SendFields { conversation, text, id, sender, bare } = fields(KIND, line)?;
+    let SendFields { conversation, text, id, sender, bare, details } = fields(KIND, line)?;
     let conversation = conversation
         .parse()
         .map_err(|error: <Address as std::str::FromStr>::Err| wrong(KIND, &error.to_string()))?;
@@ -211,7 +215,8 @@ fn message(line: &[u8]) -> Result<Message, Misunderstood> {
     if wishes.cwd.as_ref().is_some_and(|cwd| !cwd.is_absolute()) {
         return Err(wrong(KIND, "`cwd` must be an absolute path"));
     }
-    Ok(Message { conversation, text, id, sender, wishes, is_bare: bare })
+    let details = details.unwrap_or_default();
+    Ok(Message { conversation, text, id, sender, wishes, is_bare: bare, details })
 }
 
 fn is_name(text: &str) -> bool {

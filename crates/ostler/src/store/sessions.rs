@@ -17,18 +17,6 @@ pub(crate) struct Session {
     pub(crate) updated_at: Millis,
 }
 
-/// Returns the session of an agent in a conversation.
-pub(crate) async fn find(
-    conn: &mut Conn,
-    conversation: ConversationId,
-    agent: &str,
-) -> Result<Option<Session>, StoreError> {
-    let sql =
-        "SELECT session, memo, updated_at FROM sessions WHERE conversation = $1 AND agent = $2";
-    let row = conn.fetch_optional(sql, values![conversation, agent]).await?;
-    row.map(|row| Session::from_row(&row)).transpose()
-}
-
 /// Returns the sessions of a conversation, each with its agent.
 pub(crate) async fn list(
     conn: &mut Conn,

@@ -5,6 +5,7 @@ mod changes;
 mod daemon;
 mod disk;
 mod messages;
+mod prompt_files;
 mod queue;
 mod reader;
 mod scheduled;

@@ -9,7 +9,7 @@
 use std::{ffi::OsString, path::Path};
 
 use super::{
-    prompt::{is_safe_argument, plain_input, user_message},
+    prompt::{self, is_safe_argument, plain_input, user_message},
     reach::add_tools,
 };
 use crate::{
@@ -60,6 +60,7 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
     session_resume: &["--resume", "{{SessionId}}"],
     body_on_stdin: &[],
     misreads: |prompt| !is_safe_argument(prompt),
+    plain: prompt::without_slash,
 };
 
 /// Makes the command line of a one-shot turn.
@@ -153,7 +154,6 @@ fn plain(launch: &Launch<'_>, format: &str) -> CommandLine {
 fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine, LaunchError> {
     let options = launch.options;
     let mut own = CommandLine::default();
-    push(&mut own.args, ["-p"]);
     match template.format {
         None => {}
         Some(Format::StreamJson) => {
@@ -172,6 +172,8 @@ fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine
         push(&mut own.args, ["--max-turns", &max_turns.to_string()]);
     }
     add_common(launch, &mut own);
+    // Last, so that no flag with several values swallows a prompt behind it.
+    push(&mut own.args, ["-p"]);
     let flags = template::groups(&own.args);
     let input = plain_input(launch);
     let line = template::fill(&TEMPLATE, template, launch.open, launch.prompt, &input, &flags)?;

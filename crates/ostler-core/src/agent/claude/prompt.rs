@@ -32,8 +32,16 @@ pub(super) fn user_message(prompt: &str, options: &Options, id: Option<&str>) ->
 /// The prompt as plain text. There is no mark here, but a line break before the
 /// slash keeps it from being a command; the model sees that line break.
 pub(super) fn plain_input(launch: &Launch<'_>) -> Vec<u8> {
-    let before = if is_slash_command(launch.prompt, launch.options) { "\n" } else { "" };
-    format!("{before}{}", launch.prompt).into_bytes()
+    match launch.options.prompt_commands {
+        PromptCommands::Off => without_slash(launch.prompt).into_bytes(),
+        PromptCommands::On => launch.prompt.as_bytes().to_vec(),
+    }
+}
+
+/// Returns a text that does not begin with a slash.
+pub(super) fn without_slash(text: &str) -> String {
+    let before = if text.starts_with('/') { "\n" } else { "" };
+    format!("{before}{text}")
 }
 
 /// Only a slash in the very first place counts: white space before it is enough.

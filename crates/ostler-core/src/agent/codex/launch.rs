@@ -55,6 +55,7 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
     session_resume: &["resume", "{{SessionId}}"],
     body_on_stdin: &["-"],
     misreads: |prompt| !is_safe_argument(prompt),
+    plain: str::to_owned,
 };
 
 /// Makes the command line.

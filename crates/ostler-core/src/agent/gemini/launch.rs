@@ -36,6 +36,7 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
     session_resume: &["--resume", "{{SessionId}}"],
     body_on_stdin: &[],
     misreads: |prompt| !is_safe_argument(prompt),
+    plain: prompt::as_plain_text,
 };
 
 /// What is said when a session has had another system prompt.

@@ -34,6 +34,7 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
     session_resume: &["--session", "{{SessionId}}"],
     body_on_stdin: &[],
     misreads: |prompt| !is_safe_argument(prompt),
+    plain: str::to_owned,
 };
 
 /// Makes the command line of a one-shot turn.

@@ -60,7 +60,12 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
     session_new: &["--session-id", "{{SessionId}}"],
     session_resume: &["--session", "{{SessionId}}"],
     body_on_stdin: &[],
-    misreads: |prompt| prompt.starts_with(['-', '@', '/']) || prompt.contains('\0'),
+    misreads: |prompt| {
+        prompt.starts_with(['-', '@', '/'])
+            || prompt.contains('\0')
+            || prompt.len() > MAX_ARGUMENT_BYTES
+    },
+    plain: str::to_owned,
 };
 
 /// Makes the command line.

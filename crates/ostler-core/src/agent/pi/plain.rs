@@ -12,6 +12,8 @@ use crate::{
     },
     event::{EventBody, StopReason, Stream},
     failure::Failure,
+    request::Open,
+    template,
 };
 
 /// The block that the whole answer belongs to.
@@ -20,11 +22,17 @@ const BLOCK: &str = "answer";
 pub(super) struct Plain {
     turn: Turn,
     answer: PlainAnswer,
+    /// The id that a template gave to the new session.
+    given: Option<String>,
 }
 
 impl Plain {
     pub(super) fn new(launch: &Launch<'_>) -> Self {
-        Self { turn: Turn::new(launch), answer: PlainAnswer::default() }
+        let given = match launch.open {
+            Open::New => template::new_session_id("pi", launch.options),
+            Open::Resume(_) => None,
+        };
+        Self { turn: Turn::new(launch), answer: PlainAnswer::default(), given }
     }
 
     fn line(&mut self, bytes: &[u8], out: &mut Vec<Action>) {
@@ -53,6 +61,10 @@ impl Plain {
             }
             answer => {
                 self.turn.open_resumed(out);
+                if let Some(id) = self.given.take() {
+                    self.turn.name(id, out);
+                    self.turn.open(out);
+                }
                 self.turn.complete(answer.unwrap_or_default(), StopReason::EndTurn, out);
             }
         }

@@ -16,7 +16,7 @@ use crate::{
         typed,
     },
     config::Settings,
-    gateway::inbound::LOCAL,
+    gateway::inbound::{Details, LOCAL},
     socket::{self, client::Connection, message::Message},
     store::conversations::Address,
     ui::Ui,
@@ -46,7 +46,15 @@ fn message(args: &RunArgs, settings: &Settings, host: &Host) -> Result<Message, 
     let text = prompt::read(args.prompt.clone()).map_err(Refused::usage)?;
     let name = uuid::Uuid::now_v7().simple().to_string();
     let conversation = Address::new(LOCAL, &format!("run-{name}")).map_err(Refused::usage)?;
-    Ok(Message { conversation, text, id: Some(name), sender: None, wishes, is_bare: true })
+    Ok(Message {
+        conversation,
+        text,
+        id: Some(name),
+        sender: None,
+        wishes,
+        is_bare: true,
+        details: Details::default(),
+    })
 }
 
 async fn watch(

@@ -45,6 +45,24 @@ fn what_is_wrong_with_a_file_is_told_with_key_and_place() {
             "needs the key `text`",
         ),
         (
+            "{ inbound: { reply: { agent: { kind: 'pi' }, command: ['/bin/{{From}}'] } } }"
+                .to_owned(),
+            "1:55: inbound.reply.command",
+            "must not depend on the message",
+        ),
+        (
+            "{ inbound: { reply: { agent: { kind: 'pi' },
+               command: ['env', '/bin/bash', '-lc', 'pi -p \"{{Body}}\"'] } } }"
+                .to_owned(),
+            "2:25: inbound.reply.command",
+            "a shell would run what people write",
+        ),
+        (
+            "{ inbound: { reply: { agent: { kind: 'pi' }, mediaUrl: 'file:///x' } } }".to_owned(),
+            "1:56: inbound.reply.mediaUrl",
+            "http or https URL, or a path",
+        ),
+        (
             "{ inbound: { reply: { agent: { kind: 'claude' }, claudeOutputFormat: 'json' } } }"
                 .to_owned(),
             "1:50: inbound.reply.claudeOutputFormat",

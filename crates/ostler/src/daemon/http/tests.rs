@@ -105,7 +105,7 @@ async fn agents_are_looked_for_again_after_a_while_only() {
     });
     let look = Look { agents, seen: Mutex::default() };
     for (wait, expected) in [(0, 1), (4, 1), (1, 2), (0, 2)] {
-        time::advance(Duration::from_secs(wait)).await;
+        tokio::time::advance(Duration::from_secs(wait)).await;
         look.agents(Instant::now());
         assert_eq!(n_looks.load(Ordering::Relaxed), expected);
     }

@@ -3,6 +3,7 @@
 use proptest::{option, prelude::*};
 
 use super::*;
+use crate::gateway::inbound::Group;
 
 fn line_of(request: &Request) -> String {
     request.to_line().unwrap()
@@ -15,12 +16,16 @@ fn any_request() -> impl Strategy<Value = Request> {
         (Wishes { agent, timeout_ms, cold, cwd, ..Wishes::default() }, cold)
     });
     let names = (option::of("[^\\p{Cc}]{1,20}"), option::of("[^\\p{Cc}]{1,20}"));
-    let send = ("[a-z]{1,9}", "[^\\p{Cc}]{1,40}", any::<String>(), names, rest).prop_map(
-        |(channel, key, text, (id, sender), (wishes, is_bare))| {
+    let details = option::of(any::<String>()).prop_map(|transcript| {
+        let group = transcript.clone().map(|subject| Group { subject, members: Vec::new() });
+        Details { transcript, group, ..Details::default() }
+    });
+    let send = ("[a-z]{1,9}", "[^\\p{Cc}]{1,40}", any::<String>(), names, (rest, details))
+        .prop_map(|(channel, key, text, (id, sender), ((wishes, is_bare), details))| {
             let conversation = Address::new(&channel, &key).unwrap();
-            Request::Send(Box::new(Message { conversation, text, id, sender, wishes, is_bare }))
-        },
-    );
+            let message = Message { conversation, text, id, sender, wishes, is_bare, details };
+            Request::Send(Box::new(message))
+        });
     let conversation = option::of(Just(())).prop_map(|some| some.map(|()| ConversationId::new()));
     let log = (conversation, 0..i64::MAX)
         .prop_map(|(conversation, after)| Request::Follow(Follow::Log { conversation, after }));
@@ -88,6 +93,30 @@ fn fields_that_are_not_known_pass() {
     let Ok(Request::Send(message)) = Request::read(line.as_bytes()) else { panic!() };
     assert_eq!((message.conversation.channel(), message.conversation.key()), ("local", "a:b"));
     assert_eq!(message.wishes.model.as_deref(), Some("m"));
+}
+
+#[test]
+fn what_is_known_of_a_message_is_read_and_what_is_of_tomorrow_passes() {
+    let line = |details: &str| {
+        format!(r#"{{"type":"send","conversation":"local:a","text":"hi","details":{details}}}"#)
+    };
+    let read = |details: &str| match Request::read(line(details).as_bytes()) {
+        Ok(Request::Send(message)) => Ok(message.details),
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => Err(error.to_string()),
+    };
+    let details = read(
+        r#"{"sender_name":"Ann","group":{"members":["Ann"],"icon":1},"media":[{"type":"a/b"}],
+            "mood":"good"}"#,
+    )
+    .unwrap();
+    assert_eq!(details.sender_name.as_deref(), Some("Ann"));
+    assert_eq!(details.group.unwrap().members, ["Ann"]);
+    assert_eq!(details.media[0].media_type.as_deref(), Some("a/b"));
+    for nothing in ["null", "{}"] {
+        assert_eq!(read(nothing), Ok(Details::default()));
+    }
+    assert!(read(r#"{"media":7}"#).unwrap_err().contains("invalid type"));
 }
 
 #[test]

@@ -38,9 +38,12 @@ pub(crate) async fn claim(
     row.map(|row| Job::from_row(&row)).transpose()
 }
 
-/// Returns when the next job that has to wait for its time is due, if one does.
+/// Returns when the next job can be begun: now, if one is ready, else at the time
+/// that the first is for.
 pub(crate) async fn next_due(conn: &mut Conn, now: Millis) -> Result<Option<Millis>, StoreError> {
-    let sql = "SELECT min(not_before) AS due FROM jobs WHERE state = 'ready' AND not_before > $1";
+    let sql = "SELECT CASE WHEN EXISTS (
+                       SELECT 1 FROM jobs WHERE state = 'ready' AND not_before <= $1) THEN $1
+                   ELSE (SELECT min(not_before) FROM jobs WHERE state = 'ready') END AS due";
     conn.fetch_one(sql, values![now]).await?.opt_millis("due")
 }
 

@@ -78,15 +78,13 @@ on_both! {
             sessions::keep(conn, *id, "codex", &session("two")).await?;
             sessions::keep(conn, *id, "pi", &session("three")).await?;
             conversations::set_agent(conn, *id, "codex").await?;
-            assert_eq!(sessions::find(conn, *id, "codex").await?, Some(session("two")));
             let of = |agent: &str, name| (agent.to_owned(), session(name));
             let listed = sessions::list(conn, *id).await?;
             assert_eq!(listed, [of("codex", "two"), of("pi", "three")]);
             sessions::forget_others(conn, *id, "pi").await?;
-            assert_eq!(sessions::find(conn, *id, "codex").await?, None);
-            assert_eq!(sessions::find(conn, *id, "pi").await?, Some(session("three")));
+            assert_eq!(sessions::list(conn, *id).await?, [of("pi", "three")]);
             conversations::set_agent(conn, *id, "claude").await?;
-            assert_eq!(sessions::find(conn, *id, "pi").await?, None);
+            assert_eq!(sessions::list(conn, *id).await?, []);
             Ok(())
         })).await;
     }
