@@ -4,7 +4,9 @@
 mod background;
 mod channel;
 mod cli;
+mod clients;
 mod clock;
+mod command;
 mod config;
 mod daemon;
 mod gateway;
