@@ -10,6 +10,7 @@ mod command;
 mod config;
 mod daemon;
 mod gateway;
+mod hooks;
 mod id;
 mod logging;
 mod prompt;

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     channel::{WEBHOOK, webhook},
+    gateway::inbound::LOCAL,
     store::conversations::{Address, AddressError},
 };
 
@@ -228,10 +229,11 @@ fn each(items: &[Value], check: fn(&str) -> Result<(), Wrong>) -> Result<(), Wro
 fn conversation(text: &str) -> Result<(), Wrong> {
     let address: Address =
         text.parse().map_err(|error: AddressError| Wrong::from(error.to_string()))?;
-    if address.channel() == WEBHOOK {
-        webhook::check(address.key()).map_err(|error| Wrong::from(error.to_string()))?;
+    match address.channel() {
+        LOCAL => Ok(()),
+        WEBHOOK => webhook::check(address.key()).map_err(|error| error.to_string().into()),
+        other => Err(format!("there is no channel {other:?}").into()),
     }
-    Ok(())
 }
 
 fn variable(name: &str) -> Result<(), Wrong> {

@@ -1,7 +1,7 @@
 //! What the gateway goes by: what is configured, as one value that is replaced
 //! as a whole when the configuration changes. A turn keeps the one it began with.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use ostler_core::{
     agent::AgentRef,
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     config::{Config, Reply, ReplyMode, Settings},
+    hooks::Hooks,
     prompt::{self, Folder},
     queue::{Capacity, Limits},
     wishes::Wishes,
@@ -36,6 +37,7 @@ pub(crate) struct Policy {
     /// What agents are instructed by.
     pub(crate) prompt_files: Option<Folder>,
     pub(crate) agents: Box<dyn Agents>,
+    pub(crate) hooks: Arc<Hooks>,
 }
 
 impl fmt::Debug for Policy {
@@ -88,6 +90,7 @@ impl Policy {
                 config.prompt.dir.as_deref(),
                 host.data_dir(),
             ))),
+            hooks: Arc::new(Hooks::new(config, &settings.environment)),
             agents: Box::new(Configured { settings, host, here, reply }),
         }
     }
@@ -105,6 +108,7 @@ impl Policy {
             fixed_reply: None,
             prompt_files: None,
             agents,
+            hooks: Arc::default(),
         }
     }
 

@@ -27,7 +27,8 @@ use super::{
     policy::{Agents, Policy, RetryRules},
 };
 use crate::{
-    config::{Busy, Sessions},
+    config::{Busy, Hook, Sessions},
+    hooks::Hooks,
     id::JobId,
     prompt::Folder,
     queue::{Capacity, Limits},
@@ -93,6 +94,7 @@ pub(crate) struct Knobs {
     pub(crate) at_once: usize,
     pub(crate) timeout: Duration,
     pub(crate) fixed_reply: Option<String>,
+    pub(crate) hooks: Vec<Hook>,
 }
 
 impl Default for Knobs {
@@ -105,6 +107,7 @@ impl Default for Knobs {
             at_once: 5,
             timeout: LIMIT,
             fixed_reply: None,
+            hooks: Vec::new(),
         }
     }
 }
@@ -271,6 +274,7 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         event_retention: None,
         fixed_reply: knobs.fixed_reply.clone(),
         prompt_files: Some(Folder::new(folder.join("prompt"))),
+        hooks: Arc::new(Hooks::of(knobs.hooks.clone())),
         agents: Box::new(agents),
     }
 }
