@@ -195,10 +195,8 @@ struct Entry {
 
 fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<HookEvent>, D::Error> {
     use serde::de::Error as _;
-    let value = match Value::deserialize(from)? {
-        Value::Array(items) => Value::Array(items),
-        one => json!([one]),
-    };
+    let value = Value::deserialize(from)?;
+    let value = if value.is_array() { value } else { json!([value]) };
     serde_json::from_value(value).map_err(D::Error::custom)
 }
 
@@ -359,7 +357,7 @@ mod tests {
             (format!("on: [], {command}"), "hooks.one.on", "it is empty"),
             (format!("on: 5, {command}"), "hooks.one.on", "expected one or several of start"),
             (format!("on: ['error', 'error'], {command}"), "hooks.one.on", "error is there twice"),
-            (format!("on: 'error', comand: ['x']"), "3:25: hooks.one.comand", "`command`"),
+            ("on: 'error', comand: ['x']".to_owned(), "3:25: hooks.one.comand", "`command`"),
             ("on: 'error', url: 'ftp://h/'".to_owned(), "3:30: hooks.one.url", "http"),
             ("on: 'error', url: 'http://u:p@h/'".to_owned(), "hooks.one.url", "password"),
             (format!("on: 'error', {command}, timeout: '11m'"), "hooks.one.timeout", "10m at most"),

@@ -187,9 +187,10 @@ impl Layers {
             self.values.insert(entry.key.clone(), (Value::Null, entry.source.clone()));
         }
         for One { key, name, map, source } in by_name(named) {
-            let added = match key.starts_with("hooks.") {
-                true => config.hooks.add(name, map),
-                false => config.agents.add(name, map).map_err(|why| (None, why)),
+            let added = if key.starts_with("hooks.") {
+                config.hooks.add(name, map)
+            } else {
+                config.agents.add(name, map).map_err(|why| (None, why))
             };
             let Err((below, why)) = added else { continue };
             let is_its = |told: &str| {
