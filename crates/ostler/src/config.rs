@@ -8,6 +8,7 @@ mod dotenv;
 pub(crate) mod duration;
 mod file;
 mod finish;
+mod hooks;
 mod inbound;
 mod key;
 mod kind;
@@ -42,6 +43,7 @@ use crate::store::{Location, LocationError};
 
 pub(crate) use self::{
     file::Found,
+    hooks::{Hook, HookAction, HookEvent, OnFailure},
     inbound::{Mode as ReplyMode, Reply},
     load::{Flag, Loaded, Loader, Trust},
     problem::{Problem, Problems, Source},

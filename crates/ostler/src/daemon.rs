@@ -7,6 +7,7 @@
 //! order: not ready, no more input, no more turns, those that run get a grace,
 //! replies leave, the log is written, the store is closed.
 
+mod hooks;
 mod http;
 mod notify;
 mod reload;
@@ -16,7 +17,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use ostler_core::{failure::chain, host::Host, registry::Agent as _};
 use thiserror::Error;
-use tokio::{sync::watch, time};
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
@@ -61,6 +65,8 @@ pub(crate) enum StartError {
         #[source]
         source: StoreError,
     },
+    #[error("the hook {hook} did not let it: {why}")]
+    Hook { hook: String, why: String },
     #[error("no working directory: {0}")]
     Folder(std::io::Error),
     #[error(transparent)]
@@ -152,6 +158,7 @@ impl Daemon {
             || Listening::bind(host.data_dir()),
         );
         let socket = socket.await?;
+        let started = hooks::before_start(&policy).await?;
         let policy = watch::Sender::new(Arc::new(policy));
         let failed = |source| StartError::Store { place: store.location().to_string(), source };
         let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease);
@@ -168,6 +175,7 @@ impl Daemon {
         phase.send_replace(Phase::Ready);
         notifier.ready(&format!("listening on http://{address}"));
         tracing::info!(http = %address, store = %store.location(), "ready");
+        hooks::after_start(&gateway, &started).await;
         let store = store.clone();
         Ok(Self { gateway, delivery, store, host, http, socket, phase, notifier, tasks, stop })
     }
@@ -178,7 +186,10 @@ impl Daemon {
         self.notifier.stopping("waiting for turns to end");
         self.gateway.close();
         self.socket.close();
-        self.gateway.stop(self.gateway.shutdown_grace()).await;
+        // Whatever runs has the same grace, hooks and turns alike.
+        let deadline = Instant::now() + self.gateway.shutdown_grace();
+        hooks::before_stop(&self.gateway, deadline).await;
+        self.gateway.stop(deadline.saturating_duration_since(Instant::now())).await;
         self.delivery.stop(DELIVERY).await;
         if !self.host.shutdown(PROCESSES).await {
             tracing::warn!("some agents' processes did not end in time; they are killed");

@@ -30,6 +30,7 @@ mod requests;
 mod result;
 mod retry;
 mod runtime;
+mod telling;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -59,6 +60,7 @@ use self::{
 use crate::{
     channel::{WEBHOOK, webhook},
     clock::Millis,
+    hooks::runner::Runner,
     id::{ConversationId, JobId, PermissionId},
     queue::{CancelOutcome, LaneCancel, LaneId, Queue, Stats, WorkerId},
     store::{Store, StoreError, conversations::Address},
@@ -72,6 +74,8 @@ const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 const WRITING: Duration = Duration::from_secs(10);
 /// How long turns may take to end after they were stopped.
 const STOPPING: Duration = Duration::from_secs(10);
+/// How long hooks may take that run beside.
+const HOOKS: Duration = Duration::from_secs(10);
 
 /// A gateway that runs. Cheap to clone.
 #[derive(Clone)]
@@ -90,6 +94,7 @@ struct Shared {
     tasks: TaskTracker,
     upkeep: CancellationToken,
     log: Log,
+    hooks: Runner,
     name: String,
 }
 
@@ -126,14 +131,32 @@ impl Gateway {
         let upkeep = CancellationToken::new();
         let log = Log::start(store.clone(), &tasks);
         let unasked = Unasked::new(store.clone(), log.clone(), tasks.clone(), upkeep.clone());
-        let tools = Tools { store: store.clone(), queue: queue.clone(), log: log.clone(), unasked };
+        let hooks = Runner::new();
+        let tools = Tools {
+            store: store.clone(),
+            queue: queue.clone(),
+            log: log.clone(),
+            unasked,
+            hooks: hooks.clone(),
+        };
         tasks.spawn(upkeep::keep_up(tools.clone(), policy.clone(), upkeep.clone()));
         let owner = WorkerId::new(&name);
         let runtime = Runtime::start(tools, policy.clone(), owner, lease, &tasks);
         let closing = CancellationToken::new();
         let since = now;
-        let shared =
-            Shared { store, queue, policy, runtime, closing, since, tasks, upkeep, log, name };
+        let shared = Shared {
+            store,
+            queue,
+            policy,
+            runtime,
+            closing,
+            since,
+            tasks,
+            upkeep,
+            log,
+            hooks,
+            name,
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -259,6 +282,7 @@ impl Gateway {
         let shared = &self.shared;
         shared.closing.cancel();
         shared.runtime.stop(grace, STOPPING).await;
+        shared.hooks.stop(HOOKS).await;
         shared.upkeep.cancel();
         shared.tasks.close();
         let written = async {

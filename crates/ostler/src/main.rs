@@ -4,10 +4,13 @@
 mod background;
 mod channel;
 mod cli;
+mod clients;
 mod clock;
+mod command;
 mod config;
 mod daemon;
 mod gateway;
+mod hooks;
 mod id;
 mod logging;
 mod prompt;

@@ -82,7 +82,9 @@ fn settle(loaded: &mut Loaded) {
     }
     if let Some(found) = &loaded.file {
         let path = std::path::absolute(&found.path).unwrap_or_else(|_| found.path.clone());
-        config.agents.settle_in(path.parent().unwrap_or(Path::new("/")));
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        config.agents.settle_in(folder);
+        config.hooks.settle_in(folder);
         if found.is_local {
             config.agents.run_only_when_named();
         }

@@ -4,7 +4,10 @@
 
 use serde_json::Value;
 
-use super::kind::Kind;
+use super::{
+    hooks::{EVENTS, LONGEST_TIMEOUT},
+    kind::Kind,
+};
 
 /// One key.
 #[derive(Debug)]
@@ -99,6 +102,7 @@ pub(crate) fn find(path: &str) -> Option<&'static Key> {
 pub(super) const REQUIRED: &[(&str, &str)] = &[
     ("agents.*", "dialect"),
     ("agents.*", "command"),
+    ("hooks.*", "on"),
     ("inbound.reply", "agent"),
     ("inbound.reply.agent", "kind"),
 ];
@@ -145,6 +149,7 @@ const MODE: Kind = Kind::Choice(&["command", "text"]);
 const FORMAT: Kind = Kind::Choice(&["stream-json", "json", "text"]);
 const LOG_LEVEL: Kind = Kind::Choice(&["error", "warn", "info", "debug", "trace"]);
 const LOG_FORMAT: Kind = Kind::Choice(&["text", "json"]);
+const ON_FAILURE: Kind = Kind::Choice(&["ignore", "fail"]);
 const DIALECT: Kind = Kind::Choice(&["acp"]);
 const MINUTES: Kind = number(1, 525_600);
 const SECONDS: Kind = number(1, 86_400);
@@ -189,6 +194,14 @@ pub(crate) const KEYS: &[Key] = &[
     live("busy", BUSY, "what becomes of a message that comes while a turn runs"),
     live("retry.max", number(0, 100), "how often a turn is tried again"),
     live("retry.first_delay", Kind::Duration, "the wait before the first retry; it doubles each time"),
+    guarded("hooks.*.on", Kind::Choices(EVENTS), "when the hook is run"),
+    guarded("hooks.*.instruction", Kind::Words, "what it tells the agent"),
+    guarded("hooks.*.command", Kind::Command, "the program that it runs, and its arguments"),
+    guarded("hooks.*.url", Kind::Url, "where it posts what happened"),
+    guarded("hooks.*.timeout", Kind::DurationUpTo(LONGEST_TIMEOUT), "how long it may take"),
+    guarded("hooks.*.on_failure", ON_FAILURE, "whether its failure stops what it is run before"),
+    guarded("hooks.*.conversation", Kind::Conversation, "where its instruction goes"),
+    guarded("hooks.*.channels", Kind::Texts, "the channels that it is for"),
     live("inbound.reply.mode", MODE, "whether an agent answers, or a fixed text"),
     live("inbound.reply.text", Kind::Text, "that text"),
     live("inbound.reply.agent.kind", Kind::Agent, "which agent answers"),

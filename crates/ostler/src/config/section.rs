@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     agents::OwnAgents,
     duration::{self, or_off},
+    hooks::OwnHooks,
     inbound::Inbound,
     secret::SecretSource,
 };
@@ -26,6 +27,9 @@ pub(crate) struct Config {
     /// Agents of the operator's own. Read apart, for their order counts.
     #[serde(skip)]
     pub(crate) agents: OwnAgents,
+    /// What is done when something happens. The same.
+    #[serde(skip)]
+    pub(crate) hooks: OwnHooks,
     pub(crate) opencode: OpenCode,
     pub(crate) sessions: Sessions,
     pub(crate) busy: Busy,

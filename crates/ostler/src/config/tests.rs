@@ -1,6 +1,7 @@
 //! Settings: what the variables mean, what is wrong with a file, and which layer wins.
 
 mod any;
+mod hooks;
 mod server;
 mod wrong;
 

@@ -62,23 +62,32 @@ pub(crate) enum SessionEnd {
 
 /// Writes the end of an attempt, for as long as it takes. An end that the store
 /// does not take is written as a failure without anything else, so that the
-/// conversation goes on.
-pub(crate) async fn write(tools: &Tools, ticket: &Ticket, ending: Ending) {
+/// conversation goes on. Returns the state of the job, if this is what brought
+/// it there.
+pub(crate) async fn write(tools: &Tools, ticket: &Ticket, ending: Ending) -> Option<JobState> {
     let queue = &tools.queue;
     let events = ending.events.clone();
-    if write_all(queue, ticket, ending).await == Then::GiveUp {
-        for event in events {
-            // Closed only if the gateway does not wait for this any more.
-            tools.log.append(event).await.ok();
-        }
-        let reason = "what came of it cannot be stored".to_owned();
-        let place = None;
-        let bare = without_turn(JobEnd::Dead { reason }, place, None);
-        write_all(queue, ticket, bare).await;
+    if let Ok(state) = write_all(queue, ticket, ending).await {
+        return state;
     }
+    for event in events {
+        // Closed only if the gateway does not wait for this any more.
+        tools.log.append(event).await.ok();
+    }
+    let reason = "what came of it cannot be stored".to_owned();
+    let place = None;
+    let bare = without_turn(JobEnd::Dead { reason }, place, None);
+    write_all(queue, ticket, bare).await.ok().flatten()
 }
 
-async fn write_all(queue: &Queue, ticket: &Ticket, ending: Ending) -> Then {
+/// The store does not take it.
+struct NotTaken;
+
+async fn write_all(
+    queue: &Queue,
+    ticket: &Ticket,
+    ending: Ending,
+) -> Result<Option<JobState>, NotTaken> {
     let Ending { end, joined, .. } = ending.clone();
     let args = Arc::new((ticket.clone(), ending));
     let mut persistence = Persistence::new("the end of a job");
@@ -93,11 +102,11 @@ async fn write_all(queue: &Queue, ticket: &Ticket, ending: Ending) -> Then {
             |conn, state, (args, now)| Box::pin(put(conn, state, &args.0, &args.1, *now)),
         );
         match written.await {
-            Ok(Finished::Now(..) | Finished::Before | Finished::Lost) => return Then::Again,
-            Err(StoreError::Closed) => return Then::Again,
+            Ok(Finished::Now(state, ())) => return Ok(Some(state)),
+            Ok(Finished::Before | Finished::Lost) | Err(StoreError::Closed) => return Ok(None),
             Err(error) => {
                 if persistence.after(&error).await == Then::GiveUp {
-                    return Then::GiveUp;
+                    return Err(NotTaken);
                 }
             }
         }

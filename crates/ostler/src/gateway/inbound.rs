@@ -51,6 +51,16 @@ pub(crate) enum Origin {
     Hook,
 }
 
+impl Origin {
+    /// Whether somebody said it, and not something that Ostler does by itself.
+    pub(crate) fn is_spoken(self) -> bool {
+        match self {
+            Self::Person | Self::Run => true,
+            Self::Heartbeat | Self::Schedule | Self::Hook => false,
+        }
+    }
+}
+
 /// What a channel knows of a message beside its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -1,7 +1,7 @@
 //! What the gateway goes by: what is configured, as one value that is replaced
 //! as a whole when the configuration changes. A turn keeps the one it began with.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use ostler_core::{
     agent::AgentRef,
@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     config::{Config, Reply, ReplyMode, Settings},
+    hooks::Hooks,
     prompt::{self, Folder},
     queue::{Capacity, Limits},
     wishes::Wishes,
@@ -39,6 +40,7 @@ pub(crate) struct Policy {
     /// What is said to agents with messages.
     pub(crate) texts: Texts,
     pub(crate) agents: Box<dyn Agents>,
+    pub(crate) hooks: Arc<Hooks>,
 }
 
 impl fmt::Debug for Policy {
@@ -92,6 +94,7 @@ impl Policy {
                 host.data_dir(),
             ))),
             texts: reply.as_ref().map(Texts::new).unwrap_or_default(),
+            hooks: Arc::new(Hooks::new(config, &settings.environment)),
             agents: Box::new(Configured { settings, host, here, reply }),
         }
     }
@@ -110,6 +113,7 @@ impl Policy {
             prompt_files: None,
             texts: Texts::default(),
             agents,
+            hooks: Arc::default(),
         }
     }
 

@@ -28,7 +28,8 @@ use super::{
     text::Texts,
 };
 use crate::{
-    config::{Busy, Sessions},
+    config::{Busy, Hook, Sessions},
+    hooks::Hooks,
     id::JobId,
     prompt::Folder,
     queue::{Capacity, Limits},
@@ -95,6 +96,7 @@ pub(crate) struct Knobs {
     pub(crate) timeout: Duration,
     pub(crate) fixed_reply: Option<String>,
     pub(crate) texts: Texts,
+    pub(crate) hooks: Vec<Hook>,
 }
 
 impl Default for Knobs {
@@ -108,6 +110,7 @@ impl Default for Knobs {
             timeout: LIMIT,
             fixed_reply: None,
             texts: Texts::default(),
+            hooks: Vec::new(),
         }
     }
 }
@@ -275,6 +278,7 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         fixed_reply: knobs.fixed_reply.clone(),
         prompt_files: Some(Folder::new(folder.join("prompt"))),
         texts: knobs.texts.clone(),
+        hooks: Arc::new(Hooks::of(knobs.hooks.clone())),
         agents: Box::new(agents),
     }
 }

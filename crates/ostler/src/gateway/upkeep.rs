@@ -110,5 +110,6 @@ fn failed(job: &Job) -> Option<(Ticket, Place, Outcome)> {
     let is_cancelled = job.state == JobState::Cancelled;
     let kind = if is_cancelled { FailureKind::Cancelled } else { FailureKind::Internal };
     let outcome = Outcome::failed(kind, reason, target.clone());
-    Some((ticket, Place { conversation, target, sender: payload.sender }, outcome))
+    let place = Place { conversation, target, sender: payload.sender, origin: payload.origin };
+    Some((ticket, place, outcome))
 }
