@@ -1,6 +1,7 @@
 //! The `ostler` program: reads the command line and the environment, and does
 //! what one of the commands says.
 
+mod archive;
 mod channel;
 mod cli;
 mod clock;
@@ -9,6 +10,7 @@ mod daemon;
 mod gateway;
 mod id;
 mod logging;
+mod outbound;
 mod queue;
 mod socket;
 mod store;

@@ -211,6 +211,10 @@ pub(crate) const KEYS: &[Key] = &[
     live("inbound.reply.session.sessionArgNew", Kind::Texts, "arguments for a new session"),
     live("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
     live("inbound.reply.session.sessionArgBeforeBody", Kind::Switch, "whether they stand before the message"),
+    guarded("outbound.dir", Kind::Path, "a folder whose files are sent as messages"),
+    live("archive.enabled", Kind::Switch, "whether what is said is written to files"),
+    guarded("archive.dir", Kind::Path, "where those files are"),
+    live("archive.history_retention", Kind::DurationOrOff, "how long the message history is kept"),
 ];
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     agents::OwnAgents,
+    archive::{Archive, Outbound},
     duration::{self, or_off},
     inbound::Inbound,
     secret::SecretSource,
@@ -31,6 +32,8 @@ pub(crate) struct Config {
     pub(crate) busy: Busy,
     pub(crate) retry: Retry,
     pub(crate) inbound: Inbound,
+    pub(crate) outbound: Outbound,
+    pub(crate) archive: Archive,
 }
 
 /// The gateway itself.

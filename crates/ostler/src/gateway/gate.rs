@@ -1,7 +1,10 @@
 //! What becomes of a message before anything runs: which conversation it
 //! belongs to, and which job it becomes. Decided here, written in one go.
 
-use super::inbound::{Accepted, Fresh, Inbound, LOCAL, PAYLOAD, PROMPT, Payload, RESET, Refusal};
+use super::{
+    history,
+    inbound::{Accepted, Fresh, Inbound, LOCAL, PAYLOAD, PROMPT, Payload, RESET, Refusal},
+};
 use crate::{
     clock::Millis,
     config::{Busy, Scope, Sessions},
@@ -131,6 +134,7 @@ pub(crate) async fn store(
     };
     if !is_again {
         conversations::heard_from_user(conn, conversation.id, now).await?;
+        history::heard(conn, conversation.id, job, inbound, now).await?;
         if rules.busy == Busy::Interrupt {
             interrupt(conn, &lane, job, now).await?;
         }

@@ -119,6 +119,12 @@ pub(crate) enum Refusal {
     Channel(String),
     #[error("{0}")]
     Agent(String),
+    #[error("the message has no text")]
+    NoText,
+    #[error("the name of a sender cannot be used: {0}")]
+    Sender(AddressError),
+    #[error("nobody has said anything yet, so that there is no place to send it to; name one")]
+    NobodyThere,
     #[error("the gateway is shutting down; send it again when it is back")]
     Stopping,
     #[error(transparent)]
@@ -141,6 +147,9 @@ impl WriteError for Refusal {
             | Self::Url(_)
             | Self::Channel(_)
             | Self::Agent(_)
+            | Self::NoText
+            | Self::Sender(_)
+            | Self::NobodyThere
             | Self::Stopping => None,
         }
     }
@@ -155,7 +164,10 @@ impl Refusal {
             | Self::Message(_)
             | Self::Url(_)
             | Self::Channel(_)
-            | Self::Agent(_) => "invalid_request",
+            | Self::Agent(_)
+            | Self::NoText
+            | Self::Sender(_)
+            | Self::NobodyThere => "invalid_request",
             Self::Stopping => "stopping",
             Self::Enqueue(EnqueueError::QueueFull { .. }) => "queue_full",
             Self::Enqueue(EnqueueError::Store(_)) => "store",

@@ -27,6 +27,7 @@ use super::{
     policy::{Agents, Policy, RetryRules},
 };
 use crate::{
+    archive::Keeping,
     config::{Busy, Sessions},
     id::JobId,
     queue::{Capacity, Limits},
@@ -162,6 +163,13 @@ impl Rig {
         self.policy.send_replace(Arc::new(policy(knobs, &self.host, self.folder.path())));
     }
 
+    /// Has what is said written to a folder.
+    pub(crate) fn archive_in(&self, dir: &Path) {
+        let mut policy = policy(&self.knobs, &self.host, self.folder.path());
+        policy.archive.dir = Some(dir.to_owned());
+        self.policy.send_replace(Arc::new(policy));
+    }
+
     pub(crate) async fn stop(self) {
         self.stop_within(LIMIT).await;
     }
@@ -262,6 +270,8 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         max_concurrent_turns: knobs.at_once,
         shutdown_grace: LIMIT,
         event_retention: None,
+        archive: Keeping::default(),
+        outbound: None,
         fixed_reply: knobs.fixed_reply.clone(),
         agents: Box::new(agents),
     }
