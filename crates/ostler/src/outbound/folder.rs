@@ -58,16 +58,16 @@ pub(crate) async fn watch(
 ) {
     let mut folder: Option<Folder> = None;
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = time::sleep(LOOK) => {}
-        }
         let dir = policy.borrow().outbound.clone();
         if folder.as_ref().map(|folder| &folder.dir) != dir.as_ref() {
             folder = dir.map(Folder::new);
         }
         if let Some(folder) = &mut folder {
             folder.look(&gateway, Instant::now(), &stop).await;
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = time::sleep(LOOK) => {}
         }
     }
 }
