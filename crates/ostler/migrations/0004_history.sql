@@ -23,8 +23,9 @@ CREATE TABLE messages (
     archived BIGINT NOT NULL,
     CHECK ((text IS NULL) <> (error IS NULL))
 );
-CREATE INDEX messages_by_conversation ON messages (conversation, number);
+CREATE INDEX messages_by_conversation ON messages (conversation, number, id);
 CREATE INDEX messages_to_archive ON messages (id) WHERE archived = 0;
+CREATE INDEX messages_of_people ON messages (id) WHERE origin = 'person';
 CREATE UNIQUE INDEX messages_once ON messages (dedupe) WHERE dedupe IS NOT NULL;
 
 -- What one gateway at a time does, and which.

@@ -17,7 +17,7 @@ pub(crate) mod delivery;
 mod ending;
 pub(crate) mod follow;
 mod gate;
-pub(crate) mod history;
+mod history;
 pub(crate) mod inbound;
 mod joined;
 mod leases;

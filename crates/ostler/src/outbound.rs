@@ -12,10 +12,7 @@ use crate::{
     channel::Reply,
     clock::Millis,
     config::Scope,
-    gateway::{
-        history::PERSON,
-        inbound::{LOCAL, Refusal},
-    },
+    gateway::inbound::{LOCAL, Refusal},
     id::{ConversationId, MessageId},
     store::{
         Conn,
@@ -74,9 +71,7 @@ pub(crate) async fn store(
     }
     let target = match &outgoing.to {
         Target::At(address) => address.clone(),
-        Target::Newest => {
-            messages::newest_place(conn, PERSON).await?.ok_or(Refusal::NobodyThere)?
-        }
+        Target::Newest => messages::newest_place(conn).await?.ok_or(Refusal::NobodyThere)?,
     };
     let place = match scope {
         Scope::Global if target.channel() != LOCAL => Address::new("global", "all")?,

@@ -11,12 +11,10 @@ use crate::{
     id::{ConversationId, JobId, MessageId, TurnId},
     store::{
         Conn, StoreError,
-        messages::{self, Direction, NewMessage},
+        messages::{self, Direction, NewMessage, PERSON},
     },
 };
 
-/// The origin of what a person said.
-pub(crate) const PERSON: &str = "person";
 /// The origin of an answer.
 const REPLY: &str = "reply";
 /// The origin of what an agent said that nobody had asked.

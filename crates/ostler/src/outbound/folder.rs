@@ -210,7 +210,7 @@ impl Folder {
                 Ok(delivered) => {
                     seen.is_sent = true;
                     let file = found.name.display();
-                    tracing::info!(%file, message = %delivered.message, "a file was sent");
+                    tracing::info!(%file, id = %delivered.message, "a file was sent");
                 }
                 Err(reason) => {
                     let (dir, name) = (self.dir.clone(), found.name.clone());

@@ -14,6 +14,9 @@ use crate::{
     id::{ConversationId, JobId, MessageId, TurnId},
 };
 
+/// The origin of what a person said.
+pub(crate) const PERSON: &str = "person";
+
 /// Who spoke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -112,14 +115,11 @@ pub(crate) async fn named(
     row.map(|row| Ok((row.parsed("id")?, row.parsed("conversation")?))).transpose()
 }
 
-/// Returns the place from which a message of this origin came last.
-pub(crate) async fn newest_place(
-    conn: &mut Conn,
-    origin: &str,
-) -> Result<Option<Address>, StoreError> {
-    let sql = "SELECT channel, address FROM messages WHERE direction = 'in' AND origin = $1
+/// Returns the place from which a person last said something.
+pub(crate) async fn newest_place(conn: &mut Conn) -> Result<Option<Address>, StoreError> {
+    let sql = "SELECT channel, address FROM messages WHERE origin = 'person'
                ORDER BY id DESC LIMIT 1";
-    let Some(row) = conn.fetch_optional(sql, values![origin]).await? else { return Ok(None) };
+    let Some(row) = conn.fetch_optional(sql, values![]).await? else { return Ok(None) };
     // One that was accepted once is an address.
     Ok(Address::new(&row.text("channel")?, &row.text("address")?).ok())
 }
