@@ -93,8 +93,9 @@ impl Archivist {
     /// Starts it. `name` is that of the gateway.
     pub(crate) fn start(store: Store, policy: watch::Receiver<Arc<Policy>>, name: &str) -> Self {
         let archivist = Self { tasks: TaskTracker::new(), stop: CancellationToken::new() };
-        let desk = Desk { store, owner: name.to_owned(), on_duty_until: None };
-        archivist.tasks.spawn(work(desk, policy, archivist.stop.clone()));
+        let (owner, stop) = (name.to_owned(), archivist.stop.clone());
+        let desk = Desk { store, owner, on_duty_until: None, stop };
+        archivist.tasks.spawn(work(desk, policy));
         archivist
     }
 
@@ -109,13 +110,13 @@ impl Archivist {
 }
 
 /// Writes until the gateway stops, and then what is left.
-async fn work(mut desk: Desk, policy: watch::Receiver<Arc<Policy>>, stop: CancellationToken) {
+async fn work(mut desk: Desk, policy: watch::Receiver<Arc<Policy>>) {
     let mut is_in_trouble = false;
     let mut is_stopping = false;
     while !is_stopping {
         let pause = if is_in_trouble { AGAIN } else { LOOK };
         tokio::select! {
-            () = stop.cancelled() => is_stopping = true,
+            () = desk.stop.cancelled() => is_stopping = true,
             () = time::sleep(pause) => {}
         }
         let Some(dir) = policy.borrow().archive.dir.clone() else { continue };
@@ -142,6 +143,8 @@ struct Desk {
     owner: String,
     /// Until when no other gateway writes.
     on_duty_until: Option<Instant>,
+    /// What is left has to be written soon.
+    stop: CancellationToken,
 }
 
 impl Desk {
@@ -156,6 +159,7 @@ impl Desk {
         let mut trouble = None;
         let mut after = None;
         while self.is_on_duty().await? {
+            let begun = Instant::now();
             let batch = self
                 .store
                 .read(after, |conn, after| Box::pin(messages::unarchived(conn, *after, BATCH)));
@@ -177,10 +181,14 @@ impl Desk {
                     }
                 }
             }
-            let noted = self
-                .store
-                .write_repeatable(written, |conn, ids| Box::pin(messages::archived(conn, ids)));
-            noted.await.map_err(Trouble::Store)?;
+            if !written.is_empty() {
+                let noted = self
+                    .store
+                    .write_repeatable(written, |conn, ids| Box::pin(messages::archived(conn, ids)));
+                noted.await.map_err(Trouble::Store)?;
+            }
+            // Half of the time the disk is for others.
+            self.stop.run_until_cancelled(time::sleep(begun.elapsed())).await;
         }
         trouble.map_or(Ok(()), Err)
     }

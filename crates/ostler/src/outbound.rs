@@ -65,8 +65,7 @@ pub(crate) async fn store(
     scope: Scope,
     now: Millis,
 ) -> Result<Delivered, Refusal> {
-    let dedupe = outgoing.id.clone().unwrap_or_else(|| id.to_string());
-    if let Some(before) = known(conn, &dedupe, id).await? {
+    if let Some(before) = known(conn, outgoing, id).await? {
         return Ok(before);
     }
     let target = match &outgoing.to {
@@ -93,12 +92,12 @@ pub(crate) async fn store(
         job: None,
         turn: None,
         at: now,
-        dedupe: Some(&dedupe),
+        dedupe: outgoing.id.as_deref(),
     };
     if !messages::add(conn, &message).await? {
-        // Another gateway was quicker.
-        let again = Delivered { message: id, conversation, is_again: true };
-        return Ok(known(conn, &dedupe, id).await?.unwrap_or(again));
+        // Another gateway was quicker; or this is the second try of this very write.
+        let before = Delivered { message: id, conversation, is_again: false };
+        return Ok(known(conn, outgoing, id).await?.unwrap_or(before));
     }
     if target.channel() != LOCAL {
         let reply = Reply {
@@ -125,8 +124,13 @@ pub(crate) async fn store(
 
 /// Returns the message of a name that was stored before; by an earlier try of
 /// this very write, if it has this id.
-async fn known(conn: &mut Conn, dedupe: &str, id: MessageId) -> Result<Option<Delivered>, Refusal> {
-    let known = messages::named(conn, dedupe).await?;
+async fn known(
+    conn: &mut Conn,
+    outgoing: &Outgoing,
+    id: MessageId,
+) -> Result<Option<Delivered>, Refusal> {
+    let Some(name) = &outgoing.id else { return Ok(None) };
+    let known = messages::named(conn, name).await?;
     Ok(known.map(|(message, conversation)| Delivered {
         message,
         conversation,

@@ -17,7 +17,12 @@ use crate::{
 };
 
 fn desk(store: &Store, owner: &str) -> Desk {
-    Desk { store: store.clone(), owner: owner.to_owned(), on_duty_until: None }
+    Desk {
+        store: store.clone(),
+        owner: owner.to_owned(),
+        on_duty_until: None,
+        stop: CancellationToken::new(),
+    }
 }
 
 /// Returns all pages by their place in the archive, without ids.

@@ -213,9 +213,11 @@ impl Folder {
                     tracing::info!(%file, id = %delivered.message, "a file was sent");
                 }
                 Err(reason) => {
-                    let (dir, name) = (self.dir.clone(), found.name.clone());
-                    tracing::warn!(file = %name.display(), reason, "a file cannot be sent");
-                    return Ok(blocking(move || set_aside(&dir, &name, &reason)).await?);
+                    let (dir, name, why) = (self.dir.clone(), found.name.clone(), reason.clone());
+                    blocking(move || set_aside(&dir, &name, &why)).await?;
+                    let file = found.name.display();
+                    tracing::warn!(%file, reason, "a file cannot be sent, and was set aside");
+                    return Ok(());
                 }
             }
         }
