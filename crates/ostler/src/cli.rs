@@ -7,6 +7,7 @@ mod chat;
 mod config;
 mod demo;
 mod doctor;
+mod history;
 mod init;
 mod plan;
 mod prompt;
@@ -63,6 +64,8 @@ enum Command {
     Send(Box<send::SendArgs>),
     /// Look at the gateway's conversations, reset them, or change their agent
     Sessions(sessions::SessionsArgs),
+    /// Look at what was said in the gateway's conversations
+    History(Box<history::HistoryArgs>),
     /// List the agents: installed or not, version, abilities
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
@@ -154,6 +157,9 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         let loaded = Loader::from_process(cli.config, Trust::Everything).load()?;
         return Ok(init::run(&args, &loaded, ui));
     }
+    if let Command::History(args) = cli.command {
+        return history::run(*args, load(cli.config)?, ui).await;
+    }
     if let Command::Serve(args) = cli.command {
         let loader = Loader::from_process(cli.config, Trust::Everything);
         return Box::pin(serve::run(args, loader)).await;
@@ -167,6 +173,7 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         Command::Demo(args) => demo::run(args, settings, ui).await,
         Command::Sim(args) => sim::run(args, ui).await,
         Command::Config(_)
+        | Command::History(_)
         | Command::Init(_)
         | Command::Queue(_)
         | Command::Send(_)

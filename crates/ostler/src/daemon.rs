@@ -28,6 +28,7 @@ use self::{
     notify::Notifier,
 };
 use crate::{
+    archive::Archivist,
     channel::Channels,
     config::{Loaded, Loader, Problem, Problems, Settings, Watch, store_location},
     gateway::{
@@ -35,7 +36,9 @@ use crate::{
         delivery::{Delivery, Pace},
         policy::Policy,
     },
-    logging, prompt,
+    logging,
+    outbound::folder,
+    prompt,
     socket::{
         listen::{BindError, Listening},
         server::Server,
@@ -47,6 +50,8 @@ use crate::{
 const DELIVERY: Duration = Duration::from_secs(10);
 /// How long connections may take to end.
 const CONNECTIONS: Duration = Duration::from_secs(2);
+/// How long the archive may take to be completed.
+const ARCHIVE: Duration = Duration::from_secs(5);
 /// How long kept processes may take to end.
 const PROCESSES: Duration = Duration::from_secs(5);
 /// How long the store may take to close.
@@ -79,6 +84,7 @@ pub(crate) enum StartError {
 pub(crate) struct Daemon {
     gateway: Gateway,
     delivery: Delivery,
+    archivist: Archivist,
     store: Store,
     host: Host,
     http: Http,
@@ -165,11 +171,13 @@ impl Daemon {
         let gateway = gateway.await.map_err(failed)?;
         let pace = Pace::with_lease(config.gateway.lease);
         let delivery = Delivery::start(store.clone(), Channels::new(), gateway.name(), pace);
+        let archivist = Archivist::start(store.clone(), policy.subscribe(), gateway.name());
         let phase = watch::Sender::new(Phase::Starting);
         let agents = policy.subscribe();
         let http =
             Http::start(listener, phase.subscribe(), move || agents.borrow().agents.availability());
         let socket = Server::start(socket, gateway.clone());
+        tasks.spawn(folder::watch(gateway.clone(), policy.subscribe(), stop.clone()));
         tasks.spawn(reload::follow(watch, policy, host.clone(), here, stop.clone()));
         tasks.spawn(watch_over(Arc::clone(&notifier), gateway.clone(), stop.clone()));
         phase.send_replace(Phase::Ready);
@@ -177,7 +185,19 @@ impl Daemon {
         tracing::info!(http = %address, store = %store.location(), "ready");
         hooks::after_start(&gateway, &started).await;
         let store = store.clone();
-        Ok(Self { gateway, delivery, store, host, http, socket, phase, notifier, tasks, stop })
+        Ok(Self {
+            gateway,
+            delivery,
+            archivist,
+            store,
+            host,
+            http,
+            socket,
+            phase,
+            notifier,
+            tasks,
+            stop,
+        })
     }
 
     /// Stops everything, in order. Returns when nothing is left to be lost.
@@ -191,6 +211,7 @@ impl Daemon {
         hooks::before_stop(&self.gateway, deadline).await;
         self.gateway.stop(deadline.saturating_duration_since(Instant::now())).await;
         self.delivery.stop(DELIVERY).await;
+        self.archivist.stop(ARCHIVE).await;
         if !self.host.shutdown(PROCESSES).await {
             tracing::warn!("some agents' processes did not end in time; they are killed");
         }

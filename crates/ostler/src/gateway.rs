@@ -18,6 +18,7 @@ mod details;
 mod ending;
 pub(crate) mod follow;
 mod gate;
+mod history;
 pub(crate) mod inbound;
 mod instructions;
 mod joined;
@@ -61,7 +62,8 @@ use crate::{
     channel::{WEBHOOK, webhook},
     clock::Millis,
     hooks::runner::Runner,
-    id::{ConversationId, JobId, PermissionId},
+    id::{ConversationId, JobId, MessageId, PermissionId},
+    outbound::{self, Delivered, Outgoing, Target},
     queue::{CancelOutcome, LaneCancel, LaneId, Queue, Stats, WorkerId},
     store::{Store, StoreError, conversations::Address},
 };
@@ -180,12 +182,7 @@ impl Gateway {
             return Err(Refusal::Empty);
         }
         details::check(&inbound.details).map_err(Refusal::Details)?;
-        match inbound.address.channel() {
-            LOCAL => {}
-            WEBHOOK => webhook::check(inbound.address.key())
-                .map_err(|error| Refusal::Url(error.to_string()))?,
-            other => return Err(Refusal::Channel(other.to_owned())),
-        }
+        check_place(&inbound.address)?;
         let policy = Arc::clone(&shared.policy.borrow());
         if let Some(name) = &inbound.wishes.agent {
             policy.agents.resolve(Some(name)).map_err(Refusal::Agent)?;
@@ -201,6 +198,33 @@ impl Gateway {
             .store
             .write_repeatable(args, |conn, (id, inbound, rules, now)| {
                 Box::pin(gate::store(conn, *id, inbound, rules, *now))
+            })
+            .await
+    }
+
+    /// Sends people a message that nobody asked for. It is stored when this
+    /// returns, and will be sent.
+    pub(crate) async fn deliver(&self, outgoing: Outgoing) -> Result<Delivered, Refusal> {
+        let shared = &self.shared;
+        if shared.closing.is_cancelled() {
+            return Err(Refusal::Stopping);
+        }
+        if outgoing.text.trim().is_empty() {
+            return Err(Refusal::NoText);
+        }
+        if let Target::At(address) = &outgoing.to {
+            check_place(address)?;
+        }
+        // The same rules as for an address: both are names.
+        let name = |name: &str| Address::new(LOCAL, name).map(drop);
+        outgoing.id.as_deref().map_or(Ok(()), name).map_err(Refusal::Message)?;
+        outgoing.from.as_deref().map_or(Ok(()), name).map_err(Refusal::Sender)?;
+        let scope = shared.policy.borrow().rules.sessions.scope;
+        let args = (MessageId::new(), outgoing, scope, Millis::now());
+        shared
+            .store
+            .write_repeatable(args, |conn, (id, outgoing, scope, now)| {
+                Box::pin(outbound::store(conn, *id, outgoing, *scope, *now))
             })
             .await
     }
@@ -292,5 +316,14 @@ impl Gateway {
         if time::timeout(WRITING, written).await.is_err() {
             tracing::error!("the last events could not be stored");
         }
+    }
+}
+
+/// Returns an error unless there is such a place, as far as one can tell.
+fn check_place(address: &Address) -> Result<(), Refusal> {
+    match address.channel() {
+        LOCAL => Ok(()),
+        WEBHOOK => webhook::check(address.key()).map_err(|error| Refusal::Url(error.to_string())),
+        other => Err(Refusal::Channel(other.to_owned())),
     }
 }

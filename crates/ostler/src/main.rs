@@ -1,6 +1,7 @@
 //! The `ostler` program: reads the command line and the environment, and does
 //! what one of the commands says.
 
+mod archive;
 mod background;
 mod channel;
 mod cli;
@@ -13,6 +14,7 @@ mod gateway;
 mod hooks;
 mod id;
 mod logging;
+mod outbound;
 mod prompt;
 mod queue;
 mod socket;

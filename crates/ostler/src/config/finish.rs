@@ -57,6 +57,8 @@ fn settle(loaded: &mut Loaded) {
         ("gateway.data_dir", config.gateway.data_dir.as_mut()),
         ("prompt.dir", config.prompt.dir.as_mut()),
         ("inbound.reply.cwd", config.inbound.reply.as_mut().and_then(|reply| reply.cwd.as_mut())),
+        ("outbound.dir", config.outbound.dir.as_mut()),
+        ("archive.dir", config.archive.dir.as_mut()),
         // A bare name is looked up in PATH.
         ("agent.path", config.agent.path.as_mut().filter(|path| path.components().count() > 1)),
     ] {

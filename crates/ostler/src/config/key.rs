@@ -225,6 +225,10 @@ pub(crate) const KEYS: &[Key] = &[
     guarded("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
     live("inbound.reply.session.sessionArgBeforeBody", Kind::Switch, "whether they stand before the message"),
     guarded("prompt.dir", Kind::Path, "where the files lie that agents are instructed by"),
+    guarded("outbound.dir", Kind::Path, "a folder whose files are sent as messages"),
+    live("archive.enabled", Kind::Switch, "whether what is said is written to files"),
+    guarded("archive.dir", Kind::Path, "where those files are"),
+    live("archive.history_retention", Kind::DurationOrOff, "how long the message history is kept"),
 ];
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     agents::OwnAgents,
+    archive::{Archive, Outbound},
     duration::{self, or_off},
     hooks::OwnHooks,
     inbound::Inbound,
@@ -36,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) retry: Retry,
     pub(crate) inbound: Inbound,
     pub(crate) prompt: Prompt,
+    pub(crate) outbound: Outbound,
+    pub(crate) archive: Archive,
 }
 
 /// The gateway itself.

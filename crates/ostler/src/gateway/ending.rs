@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{
     begin::Place,
     conclusion::without_turn,
+    history::{self, Speaker},
     inbound::LOCAL,
     persistence::{Persistence, Then},
     result::Outcome,
@@ -21,7 +22,7 @@ use crate::{
     store::{
         Conn, StoreError,
         events::{self, NewEvent},
-        outbox::{self, NewMessage},
+        outbox::{self, NewMessage, Put},
         permissions,
         sessions::{self, Session},
         turns,
@@ -162,8 +163,8 @@ pub(crate) async fn reply(
     outcome: &Outcome,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let turn = turn.map(|turn| turn.id);
-    let said = Said { key: reply_key(ticket), job: Some(ticket.job), with, turn, outcome };
+    let (turn, agent) = (turn.map(|turn| turn.id), turn.map(|turn| turn.agent.as_str()));
+    let said = Said { key: reply_key(ticket), job: Some(ticket.job), with, turn, agent, outcome };
     put_out(conn, place, said, now).await
 }
 
@@ -175,8 +176,8 @@ pub(crate) async fn say(
     outcome: &Outcome,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let (key, turn) = (turn.id.to_string(), Some(turn.id));
-    let said = Said { key, job: None, with: &[], turn, outcome };
+    let (key, agent, turn) = (turn.id.to_string(), Some(turn.agent.as_str()), Some(turn.id));
+    let said = Said { key, job: None, with: &[], turn, agent, outcome };
     put_out(conn, place, said, now).await
 }
 
@@ -187,19 +188,22 @@ struct Said<'a> {
     job: Option<JobId>,
     with: &'a [JobId],
     turn: Option<TurnId>,
+    agent: Option<&'a str>,
     outcome: &'a Outcome,
 }
 
-/// Puts something on its way. People on this machine read the event log.
+/// Puts something on its way, and keeps it in the history. People on this machine
+/// read the event log.
 async fn put_out(
     conn: &mut Conn,
     place: &Place,
     said: Said<'_>,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let Said { key, job, with, turn, outcome } = said;
+    let Said { key, job, with, turn, agent, outcome } = said;
+    let speaker = Speaker { conversation: place.conversation, job, turn, agent };
     if outcome.target.channel() == LOCAL {
-        return Ok(());
+        return history::said(conn, speaker, outcome, now).await;
     }
     let error = outcome.error.as_ref();
     let body = Reply {
@@ -221,7 +225,10 @@ async fn put_out(
         address: outcome.target.key().to_owned(),
         body: body.to_json(),
     };
-    outbox::put(conn, &message, now).await.map(drop)
+    match outbox::put(conn, &message, now).await? {
+        Put::New(_) => history::said(conn, speaker, outcome, now).await,
+        Put::Again(_) => Ok(()),
+    }
 }
 
 /// Returns what makes the reply to a job the same reply.

@@ -1,8 +1,9 @@
 //! What becomes of a message before anything runs: which conversation it
 //! belongs to, and which job it becomes. Decided here, written in one go.
 
-use super::inbound::{
-    Accepted, Fresh, Group, Inbound, LOCAL, PAYLOAD, PROMPT, Payload, RESET, Refusal,
+use super::{
+    history,
+    inbound::{Accepted, Fresh, Group, Inbound, LOCAL, PAYLOAD, PROMPT, Payload, RESET, Refusal},
 };
 use crate::{
     clock::Millis,
@@ -150,6 +151,7 @@ pub(crate) async fn store_in(
     // Only what somebody said counts as that.
     if !is_again && origin.is_spoken() {
         conversations::heard_from_user(conn, conversation.id, now).await?;
+        history::heard(conn, conversation.id, job, inbound, now).await?;
         if rules.busy == Busy::Interrupt {
             interrupt(conn, &lane, job, now).await?;
         }

@@ -133,6 +133,12 @@ pub(crate) enum Refusal {
     Channel(String),
     #[error("{0}")]
     Agent(String),
+    #[error("the message has no text")]
+    NoText,
+    #[error("the name of a sender cannot be used: {0}")]
+    Sender(AddressError),
+    #[error("nobody has said anything yet, so that there is no place to send it to; name one")]
+    NobodyThere,
     #[error("the gateway is shutting down; send it again when it is back")]
     Stopping,
     #[error(transparent)]
@@ -156,6 +162,9 @@ impl WriteError for Refusal {
             | Self::Details(_)
             | Self::Channel(_)
             | Self::Agent(_)
+            | Self::NoText
+            | Self::Sender(_)
+            | Self::NobodyThere
             | Self::Stopping => None,
         }
     }
@@ -171,7 +180,10 @@ impl Refusal {
             | Self::Url(_)
             | Self::Details(_)
             | Self::Channel(_)
-            | Self::Agent(_) => "invalid_request",
+            | Self::Agent(_)
+            | Self::NoText
+            | Self::Sender(_)
+            | Self::NobodyThere => "invalid_request",
             Self::Stopping => "stopping",
             Self::Enqueue(EnqueueError::QueueFull { .. }) => "queue_full",
             Self::Enqueue(EnqueueError::Store(_)) => "store",

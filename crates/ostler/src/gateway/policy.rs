@@ -17,6 +17,7 @@ use super::{
     text::{self, Texts},
 };
 use crate::{
+    archive::Keeping,
     config::{Config, Reply, ReplyMode, Settings},
     hooks::Hooks,
     prompt::{self, Folder},
@@ -33,6 +34,10 @@ pub(crate) struct Policy {
     pub(crate) shutdown_grace: Duration,
     /// For how long events are kept; `None` for ever.
     pub(crate) event_retention: Option<Duration>,
+    /// What is kept of what was said.
+    pub(crate) archive: Keeping,
+    /// The folder that is watched for messages to people.
+    pub(crate) outbound: Option<PathBuf>,
     /// What is answered instead of asking an agent.
     pub(crate) fixed_reply: Option<String>,
     /// What agents are instructed by.
@@ -88,6 +93,8 @@ impl Policy {
             max_concurrent_turns: config.gateway.max_concurrent_turns,
             shutdown_grace: config.gateway.shutdown_grace,
             event_retention: config.gateway.event_retention,
+            archive: Keeping::new(&config.archive, host.data_dir()),
+            outbound: config.outbound.dir.clone(),
             fixed_reply: fixed_reply.and_then(|reply| reply.text.clone()),
             prompt_files: Some(Folder::new(prompt::folder(
                 config.prompt.dir.as_deref(),
@@ -109,6 +116,8 @@ impl Policy {
             max_concurrent_turns: gateway.max_concurrent_turns,
             shutdown_grace: gateway.shutdown_grace,
             event_retention: None,
+            archive: Keeping::default(),
+            outbound: None,
             fixed_reply: None,
             prompt_files: None,
             texts: Texts::default(),

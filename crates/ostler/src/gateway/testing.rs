@@ -28,6 +28,7 @@ use super::{
     text::Texts,
 };
 use crate::{
+    archive::Keeping,
     config::{Busy, Hook, Sessions},
     hooks::Hooks,
     id::JobId,
@@ -175,6 +176,13 @@ impl Rig {
         self.policy.send_replace(Arc::new(policy(knobs, &self.host, self.folder.path())));
     }
 
+    /// Has what is said written to a folder.
+    pub(crate) fn archive_in(&self, dir: &Path) {
+        let mut policy = policy(&self.knobs, &self.host, self.folder.path());
+        policy.archive.dir = Some(dir.to_owned());
+        self.policy.send_replace(Arc::new(policy));
+    }
+
     pub(crate) async fn stop(self) {
         self.stop_within(LIMIT).await;
     }
@@ -275,6 +283,8 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         max_concurrent_turns: knobs.at_once,
         shutdown_grace: LIMIT,
         event_retention: None,
+        archive: Keeping::default(),
+        outbound: None,
         fixed_reply: knobs.fixed_reply.clone(),
         prompt_files: Some(Folder::new(folder.join("prompt"))),
         texts: knobs.texts.clone(),

@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     lines::{LineError, LineReader},
     message::{
-        Accepted, Cancel, Cancelled, Ended, Event, Follow, Hello, MAX_LINE, MAX_PROMPT_LINE,
-        Message, PROTOCOL, Refused, Reply, Request,
+        Accepted, Cancel, Cancelled, Delivered, Ended, Event, Follow, Hello, MAX_LINE,
+        MAX_PROMPT_LINE, Message, PROTOCOL, Refused, Reply, Request,
     },
 };
 use crate::{
@@ -32,6 +32,7 @@ use crate::{
         inbound::{Inbound, Origin},
     },
     id::JobId,
+    outbound::Outgoing,
     queue::LaneCancel,
     store::{StoreError, events::StoredEvent},
 };
@@ -111,7 +112,7 @@ impl Caller {
             return Ok(None);
         }
         let request = Request::read(&line);
-        if line.len() > MAX_LINE && !matches!(request, Ok(Request::Send(_))) {
+        if line.len() > MAX_LINE && !matches!(request, Ok(Request::Send(_) | Request::Deliver(_))) {
             return Err(self.too_long().await);
         }
         match request {
@@ -164,6 +165,7 @@ impl Caller {
                 self.gateway.look_again();
                 Reply::Looked
             }
+            Request::Deliver(outgoing) => self.deliver(*outgoing).await,
             Request::Follow(_) => refused("following", "one thing is followed at a time"),
         };
         self.say(&reply).await
@@ -185,6 +187,17 @@ impl Caller {
                 job: accepted.job,
                 conversation: accepted.conversation,
                 again: accepted.is_again,
+            }),
+            Err(refusal) => refused(refusal.code(), refusal),
+        }
+    }
+
+    async fn deliver(&self, outgoing: Outgoing) -> Reply {
+        match self.gateway.deliver(outgoing).await {
+            Ok(delivered) => Reply::Delivered(Delivered {
+                message: delivered.message,
+                conversation: delivered.conversation,
+                again: delivered.is_again,
             }),
             Err(refusal) => refused(refusal.code(), refusal),
         }
@@ -279,7 +292,13 @@ impl Caller {
             Some(request @ (Request::Answer { .. } | Request::Cancel(_))) => {
                 self.obey(request).await
             }
-            Some(Request::Send(_) | Request::Follow(_) | Request::Status | Request::Look) => {
+            Some(
+                Request::Send(_)
+                | Request::Deliver(_)
+                | Request::Follow(_)
+                | Request::Status
+                | Request::Look,
+            ) => {
                 let why = "this connection follows something; it takes `answer` and `cancel`";
                 self.say(&refused("following", why)).await
             }

@@ -236,7 +236,7 @@ macro_rules! ids_are_values {
         }
     )*};
 }
-ids_are_values!(ConversationId, JobId, TurnId, OutboxId, PermissionId, AuditId);
+ids_are_values!(ConversationId, JobId, TurnId, OutboxId, PermissionId, AuditId, MessageId);
 
 /// Lists values of several types.
 macro_rules! values {
