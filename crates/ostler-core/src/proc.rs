@@ -260,6 +260,20 @@ impl Proc {
         self.pid
     }
 
+    /// Makes no lines of what is printed from here on. Of each stream the first
+    /// `max` bytes are kept; the rest is read and dropped, so that a process that
+    /// prints without end costs no memory.
+    pub fn keep_heads(&mut self, max: usize) {
+        self.stdout.keep_head(max);
+        self.stderr.keep_head(max);
+    }
+
+    /// Returns the start of what the process printed on standard output, byte for byte.
+    #[must_use]
+    pub fn stdout_head(&self) -> &[u8] {
+        &self.stdout.head
+    }
+
     /// Returns the start of what the process printed on standard error, byte for byte.
     #[must_use]
     pub fn stderr_head(&self) -> &[u8] {

@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod doctor;
 mod heartbeat;
+mod history;
 mod init;
 mod plan;
 mod prompt;
@@ -69,6 +70,8 @@ enum Command {
     Schedule(schedule::ScheduleArgs),
     /// Make a heartbeat now: the agent looks whether something needs attention
     Heartbeat(heartbeat::HeartbeatArgs),
+    /// Look at what was said in the gateway's conversations
+    History(Box<history::HistoryArgs>),
     /// List the agents: installed or not, version, abilities
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
@@ -166,6 +169,9 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         let loaded = Loader::from_process(cli.config, Trust::Everything).load()?;
         return Ok(init::run(&args, &loaded, ui));
     }
+    if let Command::History(args) = cli.command {
+        return history::run(*args, load(cli.config)?, ui).await;
+    }
     if let Command::Serve(args) = cli.command {
         let loader = Loader::from_process(cli.config, Trust::Everything);
         return Box::pin(serve::run(args, loader)).await;
@@ -180,6 +186,7 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         Command::Sim(args) => sim::run(args, ui).await,
         Command::Config(_)
         | Command::Heartbeat(_)
+        | Command::History(_)
         | Command::Init(_)
         | Command::Queue(_)
         | Command::Schedule(_)

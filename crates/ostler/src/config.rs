@@ -3,11 +3,13 @@
 //! is, `section` has the types and the defaults, `load` and `layers` put it together.
 
 mod agents;
+mod archive;
 pub(crate) mod default;
 mod dotenv;
 pub(crate) mod duration;
 mod file;
 mod finish;
+mod hooks;
 mod inbound;
 mod key;
 mod kind;
@@ -41,12 +43,14 @@ use ostler_core::{
 use crate::store::{Location, LocationError};
 
 pub(crate) use self::{
+    archive::Archive,
     file::Found,
+    hooks::{Hook, HookAction, HookEvent, OnFailure},
     inbound::{Mode as ReplyMode, Reply},
     load::{Flag, Loaded, Loader, Trust},
     problem::{Problem, Problems, Source},
     section::{Busy, Config, Heartbeat, Scope, Sessions, word},
-    watch::{Reload, Watch},
+    watch::{Reload, Stamp, Watch, stamp_of},
 };
 
 /// What commands that run turns take from the configuration.

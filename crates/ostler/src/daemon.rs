@@ -7,6 +7,7 @@
 //! order: not ready, no more input, no more turns, those that run get a grace,
 //! replies leave, the log is written, the store is closed.
 
+mod hooks;
 mod http;
 mod notify;
 mod reload;
@@ -16,7 +17,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use ostler_core::{failure::chain, host::Host, registry::Agent as _};
 use thiserror::Error;
-use tokio::{sync::watch, time};
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
@@ -24,6 +28,7 @@ use self::{
     notify::Notifier,
 };
 use crate::{
+    archive::Archivist,
     channel::Channels,
     config::{Loaded, Loader, Problem, Problems, Settings, Watch, store_location},
     gateway::{
@@ -31,7 +36,9 @@ use crate::{
         delivery::{Delivery, Pace},
         policy::Policy,
     },
-    logging, prompt,
+    logging,
+    outbound::folder,
+    prompt,
     socket::{
         listen::{BindError, Listening},
         server::Server,
@@ -43,6 +50,8 @@ use crate::{
 const DELIVERY: Duration = Duration::from_secs(10);
 /// How long connections may take to end.
 const CONNECTIONS: Duration = Duration::from_secs(2);
+/// How long the archive may take to be completed.
+const ARCHIVE: Duration = Duration::from_secs(5);
 /// How long kept processes may take to end.
 const PROCESSES: Duration = Duration::from_secs(5);
 /// How long the store may take to close.
@@ -61,6 +70,8 @@ pub(crate) enum StartError {
         #[source]
         source: StoreError,
     },
+    #[error("the hook {hook} did not let it: {why}")]
+    Hook { hook: String, why: String },
     #[error("no working directory: {0}")]
     Folder(std::io::Error),
     #[error(transparent)]
@@ -73,6 +84,7 @@ pub(crate) enum StartError {
 pub(crate) struct Daemon {
     gateway: Gateway,
     delivery: Delivery,
+    archivist: Archivist,
     store: Store,
     host: Host,
     http: Http,
@@ -152,24 +164,40 @@ impl Daemon {
             || Listening::bind(host.data_dir()),
         );
         let socket = socket.await?;
+        let started = hooks::before_start(&policy).await?;
         let policy = watch::Sender::new(Arc::new(policy));
         let failed = |source| StartError::Store { place: store.location().to_string(), source };
         let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease);
         let gateway = gateway.await.map_err(failed)?;
         let pace = Pace::with_lease(config.gateway.lease);
         let delivery = Delivery::start(store.clone(), Channels::new(), gateway.name(), pace);
+        let archivist = Archivist::start(store.clone(), policy.subscribe(), gateway.name());
         let phase = watch::Sender::new(Phase::Starting);
         let agents = policy.subscribe();
         let http =
             Http::start(listener, phase.subscribe(), move || agents.borrow().agents.availability());
         let socket = Server::start(socket, gateway.clone());
+        tasks.spawn(folder::watch(gateway.clone(), policy.subscribe(), stop.clone()));
         tasks.spawn(reload::follow(watch, policy, host.clone(), here, stop.clone()));
         tasks.spawn(watch_over(Arc::clone(&notifier), gateway.clone(), stop.clone()));
         phase.send_replace(Phase::Ready);
         notifier.ready(&format!("listening on http://{address}"));
         tracing::info!(http = %address, store = %store.location(), "ready");
+        hooks::after_start(&gateway, &started).await;
         let store = store.clone();
-        Ok(Self { gateway, delivery, store, host, http, socket, phase, notifier, tasks, stop })
+        Ok(Self {
+            gateway,
+            delivery,
+            archivist,
+            store,
+            host,
+            http,
+            socket,
+            phase,
+            notifier,
+            tasks,
+            stop,
+        })
     }
 
     /// Stops everything, in order. Returns when nothing is left to be lost.
@@ -178,8 +206,12 @@ impl Daemon {
         self.notifier.stopping("waiting for turns to end");
         self.gateway.close();
         self.socket.close();
-        self.gateway.stop(self.gateway.shutdown_grace()).await;
+        // Whatever runs has the same grace, hooks and turns alike.
+        let deadline = Instant::now() + self.gateway.shutdown_grace();
+        hooks::before_stop(&self.gateway, deadline).await;
+        self.gateway.stop(deadline.saturating_duration_since(Instant::now())).await;
         self.delivery.stop(DELIVERY).await;
+        self.archivist.stop(ARCHIVE).await;
         if !self.host.shutdown(PROCESSES).await {
             tracing::warn!("some agents' processes did not end in time; they are killed");
         }

@@ -18,6 +18,7 @@ mod details;
 mod ending;
 pub(crate) mod follow;
 pub(crate) mod gate;
+mod history;
 pub(crate) mod inbound;
 mod instructions;
 mod joined;
@@ -30,6 +31,7 @@ mod requests;
 mod result;
 mod retry;
 mod runtime;
+mod telling;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -49,7 +51,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::{
     asking::{Actor, AnswerError},
     follow::{Follower, Of, Reader},
-    inbound::{Accepted, Inbound, Refusal, check_address},
+    inbound::{Accepted, Inbound, LOCAL, Refusal, check_place},
     log::Log,
     policy::Policy,
     runtime::Runtime,
@@ -58,7 +60,9 @@ use self::{
 };
 use crate::{
     clock::Millis,
-    id::{ConversationId, JobId, PermissionId},
+    hooks::runner::Runner,
+    id::{ConversationId, JobId, MessageId, PermissionId},
+    outbound::{self, Delivered, Outgoing, Target},
     queue::{CancelOutcome, LaneCancel, LaneId, Queue, Stats, WorkerId},
     schedule::{self, heartbeat},
     store::{Store, StoreError, conversations::Address},
@@ -72,6 +76,8 @@ const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 const WRITING: Duration = Duration::from_secs(10);
 /// How long turns may take to end after they were stopped.
 const STOPPING: Duration = Duration::from_secs(10);
+/// How long hooks may take that run beside.
+const HOOKS: Duration = Duration::from_secs(10);
 
 /// A gateway that runs. Cheap to clone.
 #[derive(Clone)]
@@ -90,6 +96,7 @@ struct Shared {
     tasks: TaskTracker,
     upkeep: CancellationToken,
     log: Log,
+    hooks: Runner,
     name: String,
 }
 
@@ -126,7 +133,14 @@ impl Gateway {
         let upkeep = CancellationToken::new();
         let log = Log::start(store.clone(), &tasks);
         let unasked = Unasked::new(store.clone(), log.clone(), tasks.clone(), upkeep.clone());
-        let tools = Tools { store: store.clone(), queue: queue.clone(), log: log.clone(), unasked };
+        let hooks = Runner::new();
+        let tools = Tools {
+            store: store.clone(),
+            queue: queue.clone(),
+            log: log.clone(),
+            unasked,
+            hooks: hooks.clone(),
+        };
         tasks.spawn(upkeep::keep_up(tools.clone(), policy.clone(), upkeep.clone()));
         let owner = WorkerId::new(&name);
         let runtime = Runtime::start(tools, policy.clone(), owner, lease, &tasks);
@@ -134,8 +148,19 @@ impl Gateway {
         let (look, until) = (runtime.looks(), closing.clone());
         tasks.spawn(schedule::keep(store.clone(), policy.clone(), look, until));
         let since = now;
-        let shared =
-            Shared { store, queue, policy, runtime, closing, since, tasks, upkeep, log, name };
+        let shared = Shared {
+            store,
+            queue,
+            policy,
+            runtime,
+            closing,
+            since,
+            tasks,
+            upkeep,
+            log,
+            hooks,
+            name,
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -159,7 +184,7 @@ impl Gateway {
             return Err(Refusal::Empty);
         }
         details::check(&inbound.details).map_err(Refusal::Details)?;
-        check_address(&inbound.address)?;
+        check_place(&inbound.address)?;
         let policy = Arc::clone(&shared.policy.borrow());
         if let Some(name) = &inbound.wishes.agent {
             policy.agents.resolve(Some(name)).map_err(Refusal::Agent)?;
@@ -191,6 +216,33 @@ impl Gateway {
         let policy = Arc::clone(&shared.policy.borrow());
         let occasion = heartbeat::Occasion::Asked(conversation);
         heartbeat::make(&shared.store, &policy, occasion, Millis::now()).await
+    }
+
+    /// Sends people a message that nobody asked for. It is stored when this
+    /// returns, and will be sent.
+    pub(crate) async fn deliver(&self, outgoing: Outgoing) -> Result<Delivered, Refusal> {
+        let shared = &self.shared;
+        if shared.closing.is_cancelled() {
+            return Err(Refusal::Stopping);
+        }
+        if outgoing.text.trim().is_empty() {
+            return Err(Refusal::NoText);
+        }
+        if let Target::At(address) = &outgoing.to {
+            check_place(address)?;
+        }
+        // The same rules as for an address: both are names.
+        let name = |name: &str| Address::new(LOCAL, name).map(drop);
+        outgoing.id.as_deref().map_or(Ok(()), name).map_err(Refusal::Message)?;
+        outgoing.from.as_deref().map_or(Ok(()), name).map_err(Refusal::Sender)?;
+        let scope = shared.policy.borrow().rules.sessions.scope;
+        let args = (MessageId::new(), outgoing, scope, Millis::now());
+        shared
+            .store
+            .write_repeatable(args, |conn, (id, outgoing, scope, now)| {
+                Box::pin(outbound::store(conn, *id, outgoing, *scope, *now))
+            })
+            .await
     }
 
     /// Reads events from a number on.
@@ -270,6 +322,7 @@ impl Gateway {
         let shared = &self.shared;
         shared.closing.cancel();
         shared.runtime.stop(grace, STOPPING).await;
+        shared.hooks.stop(HOOKS).await;
         shared.upkeep.cancel();
         shared.tasks.close();
         let written = async {

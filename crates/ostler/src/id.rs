@@ -69,6 +69,15 @@ id!(OutboxId, "out", "message on its way");
 id!(PermissionId, "prm", "permission request");
 id!(AuditId, "aud", "line of the audit");
 id!(ScheduleId, "sch", "schedule");
+id!(MessageId, "msg", "message");
+
+impl MessageId {
+    /// Returns the name of the message that became a job. It is the same however
+    /// often one asks.
+    pub(crate) fn of_job(job: JobId) -> Self {
+        Self(job.0)
+    }
+}
 
 impl From<TurnId> for ostler_core::event::TurnId {
     fn from(id: TurnId) -> Self {

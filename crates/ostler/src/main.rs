@@ -1,15 +1,20 @@
 //! The `ostler` program: reads the command line and the environment, and does
 //! what one of the commands says.
 
+mod archive;
 mod background;
 mod channel;
 mod cli;
+mod clients;
 mod clock;
+mod command;
 mod config;
 mod daemon;
 mod gateway;
+mod hooks;
 mod id;
 mod logging;
+mod outbound;
 mod prompt;
 mod queue;
 mod schedule;

@@ -46,8 +46,18 @@ pub(super) struct Output<R> {
     chunk: Vec<u8>,
     n_taken: usize,
     lines: Lines,
+    wanted: Wanted,
     pub(super) head: Vec<u8>,
     pub(super) last_byte_at: Instant,
+}
+
+/// What becomes of what is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Lines, and beside them the start.
+    Lines,
+    /// The first so many bytes, and nothing else.
+    Head(usize),
 }
 
 impl<R: AsyncRead + Unpin> Output<R> {
@@ -57,9 +67,16 @@ impl<R: AsyncRead + Unpin> Output<R> {
             chunk: Vec::new(),
             n_taken: 0,
             lines: Lines::default(),
+            wanted: Wanted::Lines,
             head: Vec::new(),
             last_byte_at: Instant::now(),
         }
+    }
+
+    /// Makes no lines from here on, and keeps the first bytes of what comes.
+    pub(super) fn keep_head(&mut self, max: usize) {
+        self.wanted = Wanted::Head(max);
+        self.head.clear();
     }
 
     /// Returns the next line of what was read; afterwards there is nothing left.
@@ -84,8 +101,15 @@ impl<R: AsyncRead + Unpin> Output<R> {
         self.n_taken = 0;
         match pipe.read_buf(&mut self.chunk).await {
             Ok(n_read) if n_read > 0 => {
-                let room = HEAD_BYTES.saturating_sub(self.head.len());
+                let max = match self.wanted {
+                    Wanted::Lines => HEAD_BYTES,
+                    Wanted::Head(max) => max,
+                };
+                let room = max.saturating_sub(self.head.len());
                 self.head.extend(self.chunk.iter().take(room));
+                if self.wanted != Wanted::Lines {
+                    self.chunk.clear();
+                }
                 self.last_byte_at = Instant::now();
                 n_read
             }

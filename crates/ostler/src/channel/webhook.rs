@@ -1,15 +1,13 @@
 //! The channel whose addresses are URLs: a reply is posted there as JSON.
 //!
-//! Straight to the address: no proxy of the environment is asked, for a reply
-//! to this machine must never leave it, and no redirect is followed, for the
-//! sender gave one address and not whatever that leads to.
+//! Straight to the address, as `clients` says.
 
 mod verdict;
 
-use std::{sync::OnceLock, time::Duration};
+use std::time::Duration;
 
 use ostler_core::failure::chain;
-use reqwest::{Client, Response, Url, header, redirect::Policy};
+use reqwest::{Response, Url, header};
 use serde::Serialize;
 use thiserror::Error;
 use tokio::time;
@@ -17,6 +15,7 @@ use tokio::time;
 use self::verdict::{judge, no_answer, retry_after};
 use super::{Next, Reply, ReplyError, SendError, Sent, reply::Unreadable};
 use crate::{
+    clients::Clients,
     clock::Millis,
     id::{ConversationId, JobId, OutboxId, TurnId},
     store::outbox::Sending,
@@ -78,7 +77,7 @@ pub(crate) fn check(url: &str) -> Result<(), UrlError> {
 }
 
 /// Returns the start of a URL, up to its path.
-pub(super) fn origin(url: &str) -> String {
+pub(crate) fn origin(url: &str) -> String {
     let parsed = Url::parse(url).ok();
     parsed.map_or_else(|| "a webhook".to_owned(), |url| url.origin().ascii_serialization())
 }
@@ -87,10 +86,7 @@ pub(super) fn origin(url: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Webhook {
     limits: Limits,
-    plain: OnceLock<Client>,
-    /// Made when it is first needed: the certificates of the system are read then,
-    /// which takes a moment, and fails where there are none.
-    secure: OnceLock<Client>,
+    clients: Clients,
 }
 
 /// What is posted. The field names are part of the contract.
@@ -109,7 +105,7 @@ struct Body<'a> {
 
 impl Webhook {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, plain: OnceLock::new(), secure: OnceLock::new() }
+        Self { limits, clients: Clients::new(limits.connect) }
     }
 
     /// Posts a reply.
@@ -122,7 +118,7 @@ impl Webhook {
             Unreadable::Newer(_) => certain(Next::Retry { after: None }, error.to_string()),
             Unreadable::Broken(_) => certain(Next::GiveUp, error.to_string()),
         })?;
-        let client = self.client(url).map_err(|error| {
+        let client = self.clients.client(url).map_err(|error| {
             let reason = format!("could not prepare the call: {}", chain(&error.without_url()));
             certain(Next::Retry { after: None }, reason)
         })?;
@@ -158,30 +154,6 @@ impl Webhook {
         let after = after.and_then(|after| retry_after(after, now));
         let said = time::timeout(self.limits.body, start_of(response)).await.unwrap_or_default();
         Err(judge(status, after, &said))
-    }
-
-    fn client(&self, url: &str) -> reqwest::Result<&Client> {
-        let is_secure = Url::parse(url).is_ok_and(|url| url.scheme() == "https");
-        let cell = if is_secure { &self.secure } else { &self.plain };
-        if let Some(client) = cell.get() {
-            return Ok(client);
-        }
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Somebody else may be quicker, and then theirs is as good.
-            rustls::crypto::ring::default_provider().install_default().ok();
-        }
-        let builder = Client::builder();
-        let builder = if is_secure { builder } else { builder.tls_certs_only([]) };
-        let client = builder
-            .no_proxy()
-            .redirect(Policy::none())
-            .connect_timeout(self.limits.connect)
-            // A kept connection may be gone when it is used again, and nobody could
-            // say then whether the reply was.
-            .pool_max_idle_per_host(0)
-            .user_agent(concat!("ostler/", env!("CARGO_PKG_VERSION")))
-            .build()?;
-        Ok(cell.get_or_init(|| client))
     }
 }
 

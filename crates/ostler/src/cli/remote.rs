@@ -19,13 +19,13 @@ use super::{
     run::exit_of,
     shown::{Complete, Shown, What},
     signals::Signals,
-    turn_args::OutputArg,
+    turn_args::{self, OutputArg},
 };
 use crate::{
     id::{JobId, PermissionId},
     socket::{
         client::{Connection, Heard, TalkError},
-        message::{Accepted, Cancel, Ended, Event, Follow, Message, Request},
+        message::{Accepted, Cancel, Ended, Event, Follow, Message, Refused, Request},
     },
     ui::Ui,
 };
@@ -36,6 +36,19 @@ pub(crate) struct NotSent {
     pub(crate) message: String,
 }
 
+impl From<turn_args::Refused> for NotSent {
+    fn from(refused: turn_args::Refused) -> Self {
+        Self { exit: refused.exit, message: refused.message }
+    }
+}
+
+/// Says what it means that a gateway does not take something.
+pub(crate) fn refused(refused: Refused) -> NotSent {
+    let is_wrong = refused.code == "invalid_request";
+    let exit = if is_wrong { Exit::Usage } else { Exit::Failed };
+    NotSent { exit, message: refused.message }
+}
+
 /// Gives a message to a gateway.
 pub(crate) async fn send(
     connection: &mut Connection,
@@ -44,11 +57,7 @@ pub(crate) async fn send(
     let failed = |message: String| NotSent { exit: Exit::Failed, message };
     match connection.ask(&Request::Send(Box::new(message))).await {
         Ok(Heard::Accepted(accepted)) => Ok(accepted),
-        Ok(Heard::Refused(refused)) => {
-            let is_wrong = refused.code == "invalid_request";
-            let exit = if is_wrong { Exit::Usage } else { Exit::Failed };
-            Err(NotSent { exit, message: refused.message })
-        }
+        Ok(Heard::Refused(why)) => Err(refused(why)),
         Ok(heard) => {
             Err(failed(format!("the gateway did not take the message, but said {heard:?}")))
         }

@@ -20,7 +20,7 @@ use crate::{
     config::{Loaded, Problems, store_location},
     gateway::{
         gate::Rules,
-        inbound::{Refusal, check_address},
+        inbound::{Refusal, check_place},
     },
     id::{JobId, ScheduleId},
     queue::{Capacity, EnqueueError, Limits},
@@ -124,7 +124,7 @@ impl AddArgs {
         }
         let times = Timetable::read(&cron, &tz.unwrap_or_else(zone_here));
         let times = times.map_err(|error| error.to_string())?;
-        check_address(to.as_ref().unwrap_or(&conversation)).map_err(|error| match &to {
+        check_place(to.as_ref().unwrap_or(&conversation)).map_err(|error| match &to {
             Some(to) => format!("answers cannot go to {to}: {error}"),
             None => format!("{error}; say with --to where the answers go"),
         })?;

@@ -1,5 +1,7 @@
 //! `ostler send`: gives a message to the running gateway, and waits for the
-//! answer if that is wanted.
+//! answer if that is wanted. Or gives people a message that an agent has for them.
+
+mod from_agent;
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +36,10 @@ const CONVERSATION: &str = "main";
 pub(crate) struct SendArgs {
     /// The message; `-`, or nothing off a terminal, reads standard input
     text: Option<String>,
-    /// A conversation of this machine's [default: main]
+    /// Send the text to people: a message that an agent or a program has for them
+    #[arg(long, conflicts_with_all = ["agent", "model", "permissions", "cwd", "wait"])]
+    from_agent: bool,
+    /// A conversation of this machine's [default: main; with --from-agent where somebody spoke last]
     #[arg(long, value_name = "NAME", conflicts_with = "to")]
     conversation: Option<String>,
     /// A conversation anywhere: the answer is sent there
@@ -100,15 +105,13 @@ fn absolute(path: &Path) -> Result<PathBuf, Refused> {
 
 /// Gives a message to the gateway.
 pub(crate) async fn run(args: SendArgs, loaded: &Loaded, ui: &mut Ui) -> Exit {
-    let message = match args.message() {
-        Ok(message) => message,
-        Err(refused) => {
-            ui.notice(&format!("ostler: {}", refused.message));
-            return refused.exit;
-        }
-    };
     let path = socket::path(&loaded.host_config().data_dir);
-    match give(&args, message, &path, loaded, ui).await {
+    let given = if args.from_agent {
+        from_agent::give(&args, &path, ui).await
+    } else {
+        give(&args, &path, loaded, ui).await
+    };
+    match given {
         Ok(exit) => exit,
         Err(NotSent { exit, message }) => {
             ui.notice(&format!("ostler: {message}"));
@@ -117,14 +120,9 @@ pub(crate) async fn run(args: SendArgs, loaded: &Loaded, ui: &mut Ui) -> Exit {
     }
 }
 
-async fn give(
-    args: &SendArgs,
-    message: Message,
-    path: &Path,
-    loaded: &Loaded,
-    ui: &mut Ui,
-) -> Result<Exit, NotSent> {
+async fn give(args: &SendArgs, path: &Path, loaded: &Loaded, ui: &mut Ui) -> Result<Exit, NotSent> {
     let failed = |error: &dyn ToString| NotSent { exit: Exit::Failed, message: error.to_string() };
+    let message = args.message()?;
     let mut connection = Connection::open(path).await.map_err(|error| failed(&error))?;
     if !args.wait {
         let accepted = remote::send(&mut connection, message).await?;

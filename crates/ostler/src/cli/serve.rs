@@ -33,7 +33,15 @@ pub(crate) async fn run(args: ServeArgs, mut loader: Loader) -> Result<Exit, Pro
             return Ok(Exit::Failed);
         }
     };
-    let daemon = match Box::pin(Daemon::start(parts)).await {
+    let started = tokio::select! {
+        started = Box::pin(Daemon::start(parts)) => started,
+        // A hook may take long.
+        _ = signals.next() => {
+            tracing::warn!("stopped before it was ready");
+            return Ok(Exit::Cancelled);
+        }
+    };
+    let daemon = match started {
         Ok(daemon) => daemon,
         Err(error) => {
             tracing::error!("the gateway did not start: {}", chain(&error));

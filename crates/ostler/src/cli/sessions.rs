@@ -75,7 +75,7 @@ enum SessionsCommand {
 
 /// A conversation, however it is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Which {
+pub(super) enum Which {
     Id(ConversationId),
     At(Address),
 }
@@ -190,7 +190,7 @@ async fn perform(
     Ok(shown(print(&change, &text, output, ui), Exit::Answered, ui))
 }
 
-fn unknown(which: &Which, ui: &mut Ui) -> Exit {
+pub(super) fn unknown(which: &Which, ui: &mut Ui) -> Exit {
     ui.notice(&format!("ostler: there is no conversation {which}"));
     Exit::Failed
 }
@@ -214,7 +214,10 @@ async fn list(
 }
 
 /// Finds a conversation.
-async fn find(conn: &mut Conn, which: &Which) -> Result<Option<Conversation>, StoreError> {
+pub(super) async fn find(
+    conn: &mut Conn,
+    which: &Which,
+) -> Result<Option<Conversation>, StoreError> {
     match which {
         Which::Id(id) => conversations::find(conn, *id).await,
         Which::At(address) => conversations::find_at(conn, address).await,

@@ -57,6 +57,8 @@ fn settle(loaded: &mut Loaded) {
         ("gateway.data_dir", config.gateway.data_dir.as_mut()),
         ("prompt.dir", config.prompt.dir.as_mut()),
         ("inbound.reply.cwd", config.inbound.reply.as_mut().and_then(|reply| reply.cwd.as_mut())),
+        ("outbound.dir", config.outbound.dir.as_mut()),
+        ("archive.dir", config.archive.dir.as_mut()),
         // A bare name is looked up in PATH.
         ("agent.path", config.agent.path.as_mut().filter(|path| path.components().count() > 1)),
     ] {
@@ -82,7 +84,9 @@ fn settle(loaded: &mut Loaded) {
     }
     if let Some(found) = &loaded.file {
         let path = std::path::absolute(&found.path).unwrap_or_else(|_| found.path.clone());
-        config.agents.settle_in(path.parent().unwrap_or(Path::new("/")));
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        config.agents.settle_in(folder);
+        config.hooks.settle_in(folder);
         if found.is_local {
             config.agents.run_only_when_named();
         }

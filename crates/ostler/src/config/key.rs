@@ -4,7 +4,10 @@
 
 use serde_json::Value;
 
-use super::kind::Kind;
+use super::{
+    hooks::{EVENTS, LONGEST_TIMEOUT},
+    kind::Kind,
+};
 
 /// One key.
 #[derive(Debug)]
@@ -99,6 +102,7 @@ pub(crate) fn find(path: &str) -> Option<&'static Key> {
 pub(super) const REQUIRED: &[(&str, &str)] = &[
     ("agents.*", "dialect"),
     ("agents.*", "command"),
+    ("hooks.*", "on"),
     ("inbound.reply", "agent"),
     ("inbound.reply.agent", "kind"),
 ];
@@ -145,6 +149,7 @@ const MODE: Kind = Kind::Choice(&["command", "text"]);
 const FORMAT: Kind = Kind::Choice(&["stream-json", "json", "text"]);
 const LOG_LEVEL: Kind = Kind::Choice(&["error", "warn", "info", "debug", "trace"]);
 const LOG_FORMAT: Kind = Kind::Choice(&["text", "json"]);
+const ON_FAILURE: Kind = Kind::Choice(&["ignore", "fail"]);
 const DIALECT: Kind = Kind::Choice(&["acp"]);
 const MINUTES: Kind = number(1, 525_600);
 const SECONDS: Kind = number(1, 86_400);
@@ -194,6 +199,14 @@ pub(crate) const KEYS: &[Key] = &[
     live("heartbeat.prompt", Kind::Text, "what the agent is told then"),
     live("heartbeat.conversation", Kind::Conversation, "where, such as local:main"),
     live("heartbeat.idle", Kind::DurationOrOff, "how long after a person's last word there still are heartbeats"),
+    guarded("hooks.*.on", Kind::Choices(EVENTS), "when the hook is run"),
+    guarded("hooks.*.instruction", Kind::Words, "what it tells the agent"),
+    guarded("hooks.*.command", Kind::Command, "the program that it runs, and its arguments"),
+    guarded("hooks.*.url", Kind::Url, "where it posts what happened"),
+    guarded("hooks.*.timeout", Kind::DurationUpTo(LONGEST_TIMEOUT), "how long it may take"),
+    guarded("hooks.*.on_failure", ON_FAILURE, "whether its failure stops what it is run before"),
+    guarded("hooks.*.conversation", Kind::Conversation, "where its instruction goes"),
+    guarded("hooks.*.channels", Kind::Texts, "the channels that it is for"),
     live("inbound.reply.mode", MODE, "whether an agent answers, or a fixed text"),
     live("inbound.reply.text", Kind::Text, "that text"),
     live("inbound.reply.agent.kind", Kind::Agent, "which agent answers"),
@@ -217,6 +230,10 @@ pub(crate) const KEYS: &[Key] = &[
     guarded("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
     live("inbound.reply.session.sessionArgBeforeBody", Kind::Switch, "whether they stand before the message"),
     guarded("prompt.dir", Kind::Path, "where the files lie that agents are instructed by"),
+    guarded("outbound.dir", Kind::Path, "a folder whose files are sent as messages"),
+    live("archive.enabled", Kind::Switch, "whether what is said is written to files"),
+    guarded("archive.dir", Kind::Path, "where those files are"),
+    live("archive.history_retention", Kind::DurationOrOff, "how long the message history is kept"),
 ];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What kinds of values there are: which values are of a kind, and how a kind
 //! is called in an error and in the schema.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,11 @@ use super::{
     duration::{self, or_off::OFF},
     tree::noun,
 };
-use crate::store::conversations::{self, AddressError};
+use crate::{
+    channel::{WEBHOOK, webhook},
+    gateway::inbound::LOCAL,
+    store::conversations::{Address, AddressError},
+};
 
 /// The kind of value that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +28,19 @@ pub(crate) enum Kind {
     Text,
     /// A file or folder; a relative one is seen from the file that names it.
     Path,
+    /// A text that says something.
+    Words,
+    /// The URL of something that is posted to.
+    Url,
+    /// A conversation, as CHANNEL:ADDRESS.
+    Conversation,
     /// One of some words.
     Choice(&'static [&'static str]),
+    /// One of some words, or a list of them.
+    Choices(&'static [&'static str]),
     Duration,
+    /// A duration of so many seconds at most.
+    DurationUpTo(u64),
     DurationOrOff,
     /// A list of texts.
     Texts,
@@ -40,8 +54,6 @@ pub(crate) enum Kind {
     Agent,
     /// Where to listen.
     Address,
-    /// A conversation: a channel and a place there.
-    Conversation,
     /// A text that nobody may see: itself, or where to get it.
     Secret,
 }
@@ -60,6 +72,29 @@ impl Kind {
             (Self::Choice(words), Value::String(text)) => {
                 let wrong = || format!("{text:?} is none of {}", words.join(", "));
                 if words.contains(&text.as_str()) { Ok(()) } else { Err(wrong().into()) }
+            }
+            (Self::Words, Value::String(text)) => not_empty(text.trim()),
+            (Self::Url, Value::String(text)) => {
+                webhook::check(text).map_err(|error| error.to_string().into())
+            }
+            (Self::Conversation, Value::String(text)) => conversation(text),
+            (Self::Choices(words), Value::String(_)) => Self::Choice(words).check(value),
+            (Self::Choices(_), Value::Array(items)) if items.is_empty() => {
+                Err("it is empty".to_owned().into())
+            }
+            (Self::Choices(words), Value::Array(items)) => {
+                let wrong = |number, wrong| Wrong { below: format!("[{number}]"), ..wrong };
+                let check = |(number, item)| {
+                    Self::Choice(words).check(item).map_err(|error| wrong(number, error))
+                };
+                items.iter().enumerate().try_for_each(check)
+            }
+            (Self::DurationUpTo(max), Value::String(_) | Value::Number(_)) => {
+                Self::Duration.check(value)?;
+                let max = Duration::from_secs(max);
+                let fits = duration::from_value(value).is_none_or(|given| given <= max);
+                let wrong = || format!("{value} is too long; give {} at most", duration::text(max));
+                if fits { Ok(()) } else { Err(wrong().into()) }
             }
             (Self::DurationOrOff, Value::String(text)) if text == OFF => Ok(()),
             (Self::Duration | Self::DurationOrOff, Value::String(_) | Value::Number(_)) => {
@@ -80,10 +115,6 @@ impl Kind {
                 let wrong = |_| format!("{text:?} is no address to listen on; {hint}").into();
                 text.parse::<SocketAddr>().map(drop).map_err(wrong)
             }
-            (Self::Conversation, Value::String(text)) => {
-                let wrong = |error: AddressError| error.to_string().into();
-                text.parse::<conversations::Address>().map(drop).map_err(wrong)
-            }
             (Self::Secret, value) => secret(value),
             _ => Err(format!("expected {}, found {}", self.noun(), noun(value)).into()),
         }
@@ -94,10 +125,12 @@ impl Kind {
         match self {
             Self::Switch => "true or false".to_owned(),
             Self::Number { .. } => "a number".to_owned(),
-            Self::Text => "a text".to_owned(),
+            Self::Text | Self::Words => "a text".to_owned(),
+            Self::Url => "a URL".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
-            Self::Duration => "a duration such as '10m'".to_owned(),
+            Self::Choices(words) => format!("one or several of {}", words.join(", ")),
+            Self::Duration | Self::DurationUpTo(_) => "a duration such as '10m'".to_owned(),
             Self::DurationOrOff => "a duration such as '10m', or 'off'".to_owned(),
             Self::Texts => "a list of texts".to_owned(),
             Self::Variables => "a list of names of variables".to_owned(),
@@ -119,14 +152,23 @@ impl Kind {
                 json!({ "type": ["integer", "null"], "minimum": min, "maximum": max })
             }
             Self::Text => json!({ "type": ["string", "null"] }),
-            Self::Path | Self::Agent | Self::Address | Self::Conversation => {
+            Self::Path
+            | Self::Agent
+            | Self::Address
+            | Self::Words
+            | Self::Url
+            | Self::Conversation => {
                 json!({ "type": ["string", "null"], "minLength": 1 })
             }
             Self::Choice(words) => {
                 let words = words.iter().map(|word| json!(word)).chain([Value::Null]);
                 json!({ "enum": words.collect::<Vec<_>>() })
             }
-            Self::Duration | Self::DurationOrOff => json!({
+            Self::Choices(words) => json!({ "anyOf": [
+                Self::Choice(words).schema(),
+                { "type": "array", "items": { "enum": words }, "minItems": 1 },
+            ] }),
+            Self::Duration | Self::DurationUpTo(_) | Self::DurationOrOff => json!({
                 "type": ["string", "number", "null"], "minLength": 1, "exclusiveMinimum": 0,
             }),
             Self::Texts | Self::Variables => texts,
@@ -182,6 +224,16 @@ fn each(items: &[Value], check: fn(&str) -> Result<(), Wrong>) -> Result<(), Wro
         checked.map_err(|wrong| Wrong { below: format!("[{number}]"), ..wrong })?;
     }
     Ok(())
+}
+
+fn conversation(text: &str) -> Result<(), Wrong> {
+    let address: Address =
+        text.parse().map_err(|error: AddressError| Wrong::from(error.to_string()))?;
+    match address.channel() {
+        LOCAL => Ok(()),
+        WEBHOOK => webhook::check(address.key()).map_err(|error| error.to_string().into()),
+        other => Err(format!("there is no channel {other:?}").into()),
+    }
 }
 
 fn variable(name: &str) -> Result<(), Wrong> {

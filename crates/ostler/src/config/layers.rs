@@ -40,7 +40,7 @@ impl Layers {
         }
     }
 
-    /// Adds what a file says; returns its agents in their order.
+    /// Adds what a file says; returns its agents and hooks in their order.
     pub(super) fn add_file(&mut self, found: &Found) -> Vec<Entry> {
         let text = match file::text(&found.path) {
             Ok(text) => text,
@@ -54,13 +54,39 @@ impl Layers {
         let layer = walk::read(found, &text);
         self.problems.extend(layer.problems);
         self.sections = layer.sections;
-        let (agents, entries): (Vec<_>, Vec<_>) =
-            layer.entries.into_iter().partition(|entry| entry.key.starts_with("agents."));
+        let is_named =
+            |entry: &Entry| ["agents.", "hooks."].iter().any(|it| entry.key.starts_with(it));
+        let (named, entries): (Vec<_>, Vec<_>) = layer.entries.into_iter().partition(is_named);
         for entry in entries {
             self.set(&entry.key, entry.value, entry.source);
         }
         self.move_keys();
-        agents
+        self.trusted(named)
+    }
+
+    /// Leaves hooks of a directory out that may be a stranger's. Its agents stay:
+    /// they are run only when somebody names them.
+    fn trusted(&mut self, named: Vec<Entry>) -> Vec<Entry> {
+        let mut left_out = Vec::new();
+        let mut kept = Vec::new();
+        for entry in named {
+            let name = entry.key.rsplit_once('.').map_or("", |(name, _)| name).to_owned();
+            let is_strange = self.trust == Trust::Named && entry.source.is_local();
+            if !(is_strange && name.starts_with("hooks.")) {
+                kept.push(entry);
+            } else if !left_out.contains(&name) {
+                self.warn_of_strange(&name, &entry.source);
+                left_out.push(name);
+            }
+        }
+        kept
+    }
+
+    fn warn_of_strange(&mut self, key: &str, source: &Source) {
+        self.warnings.push(format!(
+            "{source}: {key} is not used from here, because this directory could be a stranger's; \
+             name the file with --config, set the variable, or use --trust-project"
+        ));
     }
 
     /// Moves keys to where everybody reads them.
@@ -130,17 +156,14 @@ impl Layers {
             return;
         }
         if self.trust == Trust::Named && source.is_local() && !key.is_harmless(&value) {
-            self.warnings.push(format!(
-                "{source}: {path} is not used from here, because this directory could be a \
-                 stranger's; name the file with --config, set the variable, or use --trust-project"
-            ));
+            self.warn_of_strange(path, &source);
             return;
         }
         self.values.insert(path.to_owned(), (value, source));
     }
 
-    /// Makes the types, with the agents of one's own.
-    pub(super) fn typed(&mut self, agents: &[Entry]) -> Option<Config> {
+    /// Makes the types, with the agents and hooks of one's own.
+    pub(super) fn typed(&mut self, named: &[Entry]) -> Option<Config> {
         let mut root = Value::Object(Map::new());
         if self.sections.iter().any(|section| section == "inbound.reply") {
             root = json!({ "inbound": { "reply": {} } });
@@ -160,32 +183,53 @@ impl Layers {
                 return None;
             }
         };
-        let mut by_name: Vec<(&str, Map<String, Value>, &Source)> = Vec::new();
-        for entry in agents {
-            let mut names = entry.key.splitn(3, '.').skip(1);
-            let (Some(name), Some(field)) = (names.next(), names.next()) else { continue };
-            if by_name.last().is_none_or(|(last, ..)| *last != name) {
-                by_name.push((name, Map::new(), &entry.source));
-            }
-            if let Some((_, map, _)) = by_name.last_mut() {
-                map.insert(field.to_owned(), entry.value.clone());
-            }
+        for entry in named {
             self.values.insert(entry.key.clone(), (Value::Null, entry.source.clone()));
         }
-        for (name, map, source) in by_name {
-            let key = format!("agents.{name}");
-            let is_its = |told: &str| {
-                told.strip_prefix(&key).is_some_and(|rest| !rest.starts_with(|c: char| c != '.'))
+        for One { key, name, map, source } in by_name(named) {
+            let added = if key.starts_with("hooks.") {
+                config.hooks.add(name, map)
+            } else {
+                config.agents.add(name, map).map_err(|why| (None, why))
             };
-            let is_told = self.problems.iter().any(|problem| is_its(&problem.key));
-            if let Err(why) = config.agents.add(name, map)
-                && !is_told
-            {
-                self.problems.push(Problem { source: source.clone(), key, why });
+            let Err((below, why)) = added else { continue };
+            let is_its = |told: &str| {
+                told.strip_prefix(key).is_some_and(|rest| !rest.starts_with(|c: char| c != '.'))
+            };
+            if self.problems.iter().any(|problem| is_its(&problem.key)) {
+                continue;
             }
+            let key = below.map_or_else(|| key.to_owned(), |below| format!("{key}.{below}"));
+            let source = self.values.get(&key).map_or(source, |(_, source)| source).clone();
+            self.problems.push(Problem { source, key, why });
         }
         Some(config)
     }
+}
+
+/// An agent or a hook, as a file describes it.
+struct One<'a> {
+    /// Where it is, such as `agents.goose`.
+    key: &'a str,
+    name: &'a str,
+    map: Map<String, Value>,
+    source: &'a Source,
+}
+
+/// Puts the entries of each agent and hook together, in their order.
+fn by_name(entries: &[Entry]) -> Vec<One<'_>> {
+    let mut all: Vec<One<'_>> = Vec::new();
+    for entry in entries {
+        let Some((key, field)) = entry.key.rsplit_once('.') else { continue };
+        let Some((_, name)) = key.split_once('.') else { continue };
+        if all.last().is_none_or(|last| last.key != key) {
+            all.push(One { key, name, map: Map::new(), source: &entry.source });
+        }
+        if let Some(one) = all.last_mut() {
+            one.map.insert(field.to_owned(), entry.value.clone());
+        }
+    }
+    all
 }
 
 /// Whether two values of the same key mean the same.

@@ -2,24 +2,18 @@
 //! them: given as they are, in a file, or printed by a command.
 
 use std::{
-    ffi::{OsStr, OsString},
     fmt, fs, hint,
     io::Read as _,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use ostler_core::{
-    agent::Stdin,
-    binary,
-    environment::Variables,
-    event::Stream,
-    proc::{self, ProcEvent, Spawn},
-};
+use ostler_core::{agent::Stdin, environment::Variables};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
 use thiserror::Error;
-use tokio::time::timeout;
+
+use crate::command::{Command, CommandError, End, Excess};
 
 /// How long a command may take to print a secret. A person may have to unlock it.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -90,10 +84,7 @@ impl SecretSource {
             Self::File(path) => (read(path)?, path.display().to_string()),
             Self::Command(command) => {
                 let name = command.first().map_or("", String::as_str);
-                let late = || fault(format!("`{name}` printed no secret within {limit:?}"));
-                // A process that is dropped is ended, with all that it started.
-                let printed = timeout(limit, run(command, environment)).await;
-                (printed.map_err(|_| late())??, format!("`{name}`"))
+                (run(command, environment, limit).await?, format!("`{name}`"))
             }
         };
         let mut text = String::from_utf8(bytes)
@@ -151,46 +142,27 @@ fn read(path: &Path) -> Result<Vec<u8>, SecretError> {
     Ok(bytes)
 }
 
-async fn run(command: &[String], environment: &Variables) -> Result<Vec<u8>, SecretError> {
-    let (name, args) = command.split_first().ok_or_else(|| fault("it names no program"))?;
-    let named = Path::new(name);
-    let program = if named.components().count() > 1 {
-        named.to_owned()
-    } else {
-        let path = environment.get(OsStr::new("PATH")).map(OsString::as_os_str);
-        binary::search(named, path)
-            .ok_or_else(|| fault(format!("program `{name}` was not found in PATH")))?
-    };
-    let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-    let env: Vec<_> = environment.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    let spawn = Spawn {
-        program: &program,
-        args: &args,
-        env: &env,
-        cwd: Path::new("/"),
-        stdin: Stdin::Null,
-        stdout: None,
-    };
-    let mut proc = proc::spawn(spawn).map_err(|error| fault(error.to_string()))?;
-    let mut printed = Vec::new();
-    loop {
-        match proc.next().await {
-            ProcEvent::Line { from: Stream::Stdout, bytes, .. } => {
-                printed.extend(bytes);
-                printed.push(b'\n');
-                if printed.len() > MAX_BYTES {
-                    return Err(fault(format!("`{name}` printed more than a secret has")));
-                }
-            }
-            ProcEvent::Line { from: Stream::Stderr, .. } | ProcEvent::StdinClosed => {}
-            ProcEvent::Exited { code: Some(0), .. } => return Ok(printed),
-            ProcEvent::Exited { code: Some(code), .. } => {
-                return Err(fault(format!("`{name}` ended with exit code {code}")));
-            }
-            ProcEvent::Exited { signal, .. } => {
-                return Err(fault(format!("`{name}` was ended by signal {}", signal.unwrap_or(0))));
-            }
+async fn run(
+    words: &[String],
+    environment: &Variables,
+    limit: Duration,
+) -> Result<Vec<u8>, SecretError> {
+    let name = words.first().map_or("", String::as_str);
+    let (stdin, keep, excess) = (Stdin::Null, MAX_BYTES, Excess::Ends);
+    let command = Command { words, env: environment, stdin, keep, excess, limit };
+    let printed = command.run().await.map_err(|error| match error {
+        CommandError::Late(limit) => fault(format!("`{name}` printed no secret within {limit:?}")),
+        CommandError::Empty | CommandError::NotFound(_) | CommandError::NotStarted(_) => {
+            fault(error.to_string())
         }
+    })?;
+    match printed.end {
+        End::Code(_) | End::Signal(_) | End::Cut if printed.is_more => {
+            Err(fault(format!("`{name}` printed more than a secret has")))
+        }
+        End::Code(0) | End::Cut => Ok(printed.stdout),
+        End::Code(code) => Err(fault(format!("`{name}` ended with exit code {code}"))),
+        End::Signal(signal) => Err(fault(format!("`{name}` was ended by signal {signal}"))),
     }
 }
 

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     agents::OwnAgents,
+    archive::{Archive, Outbound},
     duration::{self, or_off},
+    hooks::OwnHooks,
     inbound::Inbound,
     secret::SecretSource,
 };
@@ -26,6 +28,9 @@ pub(crate) struct Config {
     /// Agents of the operator's own. Read apart, for their order counts.
     #[serde(skip)]
     pub(crate) agents: OwnAgents,
+    /// What is done when something happens. The same.
+    #[serde(skip)]
+    pub(crate) hooks: OwnHooks,
     pub(crate) opencode: OpenCode,
     pub(crate) sessions: Sessions,
     pub(crate) busy: Busy,
@@ -33,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) heartbeat: Heartbeat,
     pub(crate) inbound: Inbound,
     pub(crate) prompt: Prompt,
+    pub(crate) outbound: Outbound,
+    pub(crate) archive: Archive,
 }
 
 /// The gateway itself.

@@ -2,6 +2,7 @@
 
 mod any;
 mod heartbeat;
+mod hooks;
 mod server;
 mod wrong;
 

@@ -69,6 +69,9 @@ fn by_key(config: &Config, values: Values) -> Vec<(String, Value)> {
         if key.path == "agents.*.dialect" {
             all.extend(config.agents.by_key(values));
         }
+        if key.path == "hooks.*.on" {
+            all.extend(config.hooks.by_key(values));
+        }
         let pointer = format!("/{}", key.path.replace('.', "/"));
         let value = match (key.kind, values) {
             (Kind::Secret, Values::Real) => Some(secret(config, key.path)),

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{
     file::Found,
+    hooks,
     key::{self, KEYS, Named, OLD, REQUIRED},
     nearest::nearest,
     problem::{Place, Problem, Source},
@@ -94,8 +95,11 @@ impl Walk<'_> {
             }
             (Named::Section(known), Node::Map(entries)) => self.section(&known, entries),
             (Named::Section(known), node) => {
-                let known =
-                    if known == ["*"] { "agents by name".to_owned() } else { known.join(", ") };
+                let known = if known == ["*"] {
+                    format!("{} by name", self.names.join("."))
+                } else {
+                    known.join(", ")
+                };
                 let why = format!("expected an object with {known}, found {}", node.noun());
                 self.problem(Part::Value, why);
             }
@@ -113,9 +117,15 @@ impl Walk<'_> {
             if entries.iter().take(number).any(|(other, _)| other == name) {
                 self.problem(Part::Key, "duplicate: it is there twice".to_owned());
             } else if known == ["*"] {
-                match check_name(name) {
+                let is_hook = self.names.first().is_some_and(|section| section == "hooks");
+                let checked = if is_hook {
+                    hooks::check_name(name)
+                } else {
+                    check_name(name).map_err(|error| error.to_string())
+                };
+                match checked {
                     Ok(()) => self.node(node),
-                    Err(error) => self.problem(Part::Key, error.to_string()),
+                    Err(why) => self.problem(Part::Key, why),
                 }
             } else if known.contains(&name.as_str()) {
                 self.node(node);

@@ -31,7 +31,7 @@ pub(crate) enum Reload {
 }
 
 /// What changes when a file does.
-type Stamp = (u64, u64, u64, i64, i64, i64, i64);
+pub(crate) type Stamp = (u64, u64, u64, i64, i64, i64, i64);
 
 /// A watch over the file.
 pub(crate) struct Watch {
@@ -96,8 +96,12 @@ impl Watch {
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {
-    let meta = fs::metadata(path).ok()?;
-    Some((
+    fs::metadata(path).ok().as_ref().map(stamp_of)
+}
+
+/// Returns what is another when a file is.
+pub(crate) fn stamp_of(meta: &fs::Metadata) -> Stamp {
+    (
         meta.dev(),
         meta.ino(),
         meta.size(),
@@ -106,7 +110,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
         // A change of the rights is seen by this one alone.
         meta.ctime(),
         meta.ctime_nsec(),
-    ))
+    )
 }
 
 fn gone(path: &Path) -> Problems {

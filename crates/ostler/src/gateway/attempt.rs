@@ -24,6 +24,7 @@ use super::{
     record::record,
     requests::Requests,
     result::Outcome,
+    telling::{self, News},
     text::{self, Question},
     tools::Tools,
 };
@@ -61,13 +62,18 @@ pub(crate) struct Claimed {
 /// this returns, unless it was lost or the store closed.
 pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<Wish>) {
     let Claimed { ticket, turn, policy, begun } = claimed;
+    let news = News::new(&policy, &ticket, turn, &begun);
+    if let Some(news) = &news {
+        news.begin(&tools, &policy);
+    }
     let ending = match begun {
         Begun::Turn(beginning) => {
+            let policy = Arc::clone(&policy);
             let attempt = Attempt::new(&tools, ticket.clone(), turn, policy, *beginning, wish);
             let Some(ending) = attempt.run().await else { return };
             ending
         }
-        Begun::Reset(place) => {
+        Begun::Reset(place, _) => {
             let text = "the next message begins a new session";
             let event = status(&place, None, "fresh_session", text, &[], Millis::now());
             let reply = "The next message begins a new session.".to_owned();
@@ -95,7 +101,11 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
             without_turn(JobEnd::Dead { reason }, place, outcome)
         }
     };
-    ending::write(&tools, &ticket, ending).await;
+    let end = telling::End::of(&ending);
+    let state = ending::write(&tools, &ticket, ending).await;
+    if let (Some(news), Some(state)) = (news, state) {
+        news.end(&tools, &policy, &end, state);
+    }
 }
 
 /// A turn that runs.
@@ -106,6 +116,8 @@ struct Attempt<'a> {
     policy: Arc<Policy>,
     beginning: Beginning,
     wish: watch::Receiver<Wish>,
+    /// What hooks put before the prompt.
+    notes: Vec<String>,
     /// The session that is stored.
     session: Option<String>,
     requests: Requests,
@@ -138,6 +150,7 @@ impl<'a> Attempt<'a> {
             policy,
             beginning,
             wish,
+            notes: Vec::new(),
             session,
             requests,
             handed: Vec::new(),
@@ -150,6 +163,15 @@ impl<'a> Attempt<'a> {
     /// Runs the turn; returns what came of it, unless that is nobody's business
     /// any more.
     async fn run(mut self) -> Option<Ending> {
+        let about = (&self.ticket, self.id, &self.beginning);
+        let hooks = &self.tools.hooks;
+        match telling::before_turn(hooks, &self.policy, about, self.wish.clone()).await {
+            Ok(notes) => self.notes = notes,
+            Err(failure) => {
+                let report = self.not_started(failure?);
+                return Some(self.conclusion().of_report(&report));
+            }
+        }
         let (agent, mut request) = self.request();
         let told = instructions::give(&self.policy, &self.beginning, &mut request).await;
         let agent = agent.with_unasked(self.tools.unasked.listener(&self.beginning));
@@ -210,7 +232,7 @@ impl<'a> Attempt<'a> {
         let Beginning { payload, agent, memo, .. } = &self.beginning;
         let (cli, mut request) = self.policy.agents.prepare(agent, payload);
         let question = Question::new(&self.policy.texts, &self.beginning);
-        request.prompt = question.prompt(&[]);
+        request.prompt = question.prompt(&self.notes);
         question.fill_in(&mut request.options);
         request.turn = Some(self.id.into());
         request.attempt = u32::try_from(self.ticket.attempt).unwrap_or(u32::MAX);

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
 
 use super::{
-    inbound::{HEARTBEAT, PROMPT, Payload, RESET},
+    inbound::{HEARTBEAT, Origin, PROMPT, Payload, RESET},
     policy::Policy,
     text,
 };
 use crate::{
     clock::Millis,
     config::Busy,
+    hooks::happening::Reason,
     id::{ConversationId, JobId, TurnId},
     queue::Job,
     schedule::heartbeat::{self, Skip},
@@ -42,8 +43,8 @@ pub(crate) struct Claim {
 #[derive(Debug)]
 pub(crate) enum Begun {
     Turn(Box<Beginning>),
-    /// The conversation begins afresh.
-    Reset(Place),
+    /// The conversation begins afresh; this session ends.
+    Reset(Place, Option<String>),
     /// A fixed text is the answer.
     Fixed(Place, String),
     /// A heartbeat that is not made after all.
@@ -59,6 +60,7 @@ pub(crate) struct Place {
     /// Where the reply goes.
     pub(crate) target: Address,
     pub(crate) sender: String,
+    pub(crate) origin: Origin,
 }
 
 /// A turn that begins.
@@ -73,6 +75,8 @@ pub(crate) struct Beginning {
     pub(crate) earlier: Vec<FailureKind>,
     /// Messages that are part of the prompt.
     pub(crate) joined: Vec<(JobId, Payload)>,
+    /// Why the conversation begins afresh with it, and which session ends, if it does.
+    pub(crate) reset: Option<(Reason, Option<String>)>,
 }
 
 /// Begins a job that was just claimed, within the same write.
@@ -92,9 +96,13 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         Ok(target) => target,
         Err(error) => return unusable(None, &error.to_string()),
     };
-    let place = Place { conversation: id, target, sender: payload.sender.clone() };
+    let (sender, origin) = (payload.sender.clone(), payload.origin);
+    let place = Place { conversation: id, target, sender, origin };
     match job.kind.as_str() {
-        RESET => return Ok(Begun::Reset(place)),
+        RESET => {
+            let ends = sessions::list(conn, id).await?.into_iter().next();
+            return Ok(Begun::Reset(place, ends.map(|(_, session)| session.session)));
+        }
         HEARTBEAT => {
             let policy = &claim.policy;
             let dropped = heartbeat::dropped(conn, job, &conversation, policy, claim.now);
@@ -110,16 +118,18 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         return Ok(Begun::Fixed(place, text::fixed(text, &payload)));
     }
     let chosen = choose(conn, &conversation, &payload, &claim.policy).await?;
-    let Chosen { agent, mut session } = match chosen {
+    let Chosen { agent, mut session, ends } = match chosen {
         Ok(chosen) => chosen,
         Err(why) => return unusable(Some(place), &why),
     };
     let history = history(conn, job, claim.now).await?;
     let has_failed = history.iter().any(|turn| turn.state == TurnState::Ended);
+    let mut reset = ends.map(|ends| (Reason::Agent, Some(ends)));
     // An earlier attempt may have begun the fresh session already.
-    if payload.fresh.is_some() && history.is_empty() {
+    if let Some(fresh) = payload.fresh.filter(|_| history.is_empty()) {
         sessions::clear(conn, id).await?;
-        session = None;
+        let ends = session.take().map(|session| session.session);
+        reset = Some((fresh.into(), reset.and_then(|(_, other)| other).or(ends)));
     }
     // A session that somebody named is gone on with at first; after a failure it
     // may have been dropped.
@@ -148,7 +158,8 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
     // A dead job that somebody revived begins to count anew.
     let n_failures = usize::try_from(job.failures).unwrap_or(0);
     let earlier = history.iter().rev().take(n_failures).filter_map(failure_of).collect();
-    Ok(Begun::Turn(Box::new(Beginning { place, payload, agent, memo, earlier, joined })))
+    let beginning = Beginning { place, payload, agent, memo, earlier, joined, reset };
+    Ok(Begun::Turn(Box::new(beginning)))
 }
 
 /// Returns the earlier turns of a job, of which none runs any more.
@@ -168,6 +179,8 @@ async fn history(conn: &mut Conn, job: &Job, now: Millis) -> Result<Vec<StoredTu
 struct Chosen {
     agent: AgentRef,
     session: Option<Session>,
+    /// The session of another that ends with it.
+    ends: Option<String>,
 }
 
 /// Chooses who answers. Whoever is named becomes the conversation's agent, and
@@ -187,16 +200,21 @@ async fn choose(
     let is_another = !now.is_ok_and(|now| now.name == agent.name);
     // If he cannot be run, his turn says so; the conversation stays with whom it is.
     let stays = is_another && !policy.can_run(&agent);
-    if is_another && !stays {
-        conversations::set_agent(conn, conversation.id, &agent.name).await?;
-    }
     let all = sessions::list(conn, conversation.id).await?;
     let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(of, _)| *of == *agent.name);
-    if !others.is_empty() && !stays {
+    let mut session = own.into_iter().next().map(|(_, session)| session);
+    let mut ends = others.into_iter().next().map(|(_, session)| session.session);
+    if stays {
+        ends = None;
+    } else if is_another {
+        // It ends all sessions.
+        conversations::set_agent(conn, conversation.id, &agent.name).await?;
+        ends = ends.or_else(|| session.take().map(|session| session.session));
+        session = None;
+    } else if ends.is_some() {
         sessions::forget_others(conn, conversation.id, &agent.name).await?;
     }
-    let session = own.into_iter().next().map(|(_, session)| session);
-    Ok(Ok(Chosen { agent, session }))
+    Ok(Ok(Chosen { agent, session, ends }))
 }
 
 /// Returns what is known of the session that the turn goes on with.
@@ -222,10 +240,11 @@ pub(crate) fn joining(first: &Payload, behind: Vec<Job>) -> Vec<(JobId, Payload)
     let mut joins = |payload: &Payload| {
         length += payload.text.len();
         payload.fresh.is_none()
-            && first.origin.joins()
+            && first.origin.is_spoken()
             && length <= LONGEST
             && payload.wishes == first.wishes
             && payload.origin == first.origin
+            && payload.origin.is_spoken()
             && (&payload.channel, &payload.address) == (&first.channel, &first.address)
     };
     let behind = behind.into_iter().map(|job| {

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{
     begin::Place,
     conclusion::without_turn,
+    history::{self, Speaker},
     inbound::LOCAL,
     persistence::{Persistence, Then},
     result::Outcome,
@@ -21,7 +22,7 @@ use crate::{
     store::{
         Conn, StoreError,
         events::{self, NewEvent},
-        outbox::{self, NewMessage},
+        outbox::{self, NewMessage, Put},
         permissions,
         sessions::{self, Session},
         turns,
@@ -62,23 +63,32 @@ pub(crate) enum SessionEnd {
 
 /// Writes the end of an attempt, for as long as it takes. An end that the store
 /// does not take is written as a failure without anything else, so that the
-/// conversation goes on.
-pub(crate) async fn write(tools: &Tools, ticket: &Ticket, ending: Ending) {
+/// conversation goes on. Returns the state of the job, if this is what brought
+/// it there.
+pub(crate) async fn write(tools: &Tools, ticket: &Ticket, ending: Ending) -> Option<JobState> {
     let queue = &tools.queue;
     let events = ending.events.clone();
-    if write_all(queue, ticket, ending).await == Then::GiveUp {
-        for event in events {
-            // Closed only if the gateway does not wait for this any more.
-            tools.log.append(event).await.ok();
-        }
-        let reason = "what came of it cannot be stored".to_owned();
-        let place = None;
-        let bare = without_turn(JobEnd::Dead { reason }, place, None);
-        write_all(queue, ticket, bare).await;
+    if let Ok(state) = write_all(queue, ticket, ending).await {
+        return state;
     }
+    for event in events {
+        // Closed only if the gateway does not wait for this any more.
+        tools.log.append(event).await.ok();
+    }
+    let reason = "what came of it cannot be stored".to_owned();
+    let place = None;
+    let bare = without_turn(JobEnd::Dead { reason }, place, None);
+    write_all(queue, ticket, bare).await.ok().flatten()
 }
 
-async fn write_all(queue: &Queue, ticket: &Ticket, ending: Ending) -> Then {
+/// The store does not take it.
+struct NotTaken;
+
+async fn write_all(
+    queue: &Queue,
+    ticket: &Ticket,
+    ending: Ending,
+) -> Result<Option<JobState>, NotTaken> {
     let Ending { end, joined, .. } = ending.clone();
     let args = Arc::new((ticket.clone(), ending));
     let mut persistence = Persistence::new("the end of a job");
@@ -93,11 +103,11 @@ async fn write_all(queue: &Queue, ticket: &Ticket, ending: Ending) -> Then {
             |conn, state, (args, now)| Box::pin(put(conn, state, &args.0, &args.1, *now)),
         );
         match written.await {
-            Ok(Finished::Now(..) | Finished::Before | Finished::Lost) => return Then::Again,
-            Err(StoreError::Closed) => return Then::Again,
+            Ok(Finished::Now(state, ())) => return Ok(Some(state)),
+            Ok(Finished::Before | Finished::Lost) | Err(StoreError::Closed) => return Ok(None),
             Err(error) => {
                 if persistence.after(&error).await == Then::GiveUp {
-                    return Then::GiveUp;
+                    return Err(NotTaken);
                 }
             }
         }
@@ -153,8 +163,8 @@ pub(crate) async fn reply(
     outcome: &Outcome,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let turn = turn.map(|turn| turn.id);
-    let said = Said { key: reply_key(ticket), job: Some(ticket.job), with, turn, outcome };
+    let (turn, agent) = (turn.map(|turn| turn.id), turn.map(|turn| turn.agent.as_str()));
+    let said = Said { key: reply_key(ticket), job: Some(ticket.job), with, turn, agent, outcome };
     put_out(conn, place, said, now).await
 }
 
@@ -166,8 +176,8 @@ pub(crate) async fn say(
     outcome: &Outcome,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let (key, turn) = (turn.id.to_string(), Some(turn.id));
-    let said = Said { key, job: None, with: &[], turn, outcome };
+    let (key, agent, turn) = (turn.id.to_string(), Some(turn.agent.as_str()), Some(turn.id));
+    let said = Said { key, job: None, with: &[], turn, agent, outcome };
     put_out(conn, place, said, now).await
 }
 
@@ -178,19 +188,22 @@ struct Said<'a> {
     job: Option<JobId>,
     with: &'a [JobId],
     turn: Option<TurnId>,
+    agent: Option<&'a str>,
     outcome: &'a Outcome,
 }
 
-/// Puts something on its way. People on this machine read the event log.
+/// Puts something on its way, and keeps it in the history. People on this machine
+/// read the event log.
 async fn put_out(
     conn: &mut Conn,
     place: &Place,
     said: Said<'_>,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let Said { key, job, with, turn, outcome } = said;
+    let Said { key, job, with, turn, agent, outcome } = said;
+    let speaker = Speaker { conversation: place.conversation, job, turn, agent };
     if outcome.target.channel() == LOCAL {
-        return Ok(());
+        return history::said(conn, speaker, outcome, now).await;
     }
     let error = outcome.error.as_ref();
     let body = Reply {
@@ -212,7 +225,10 @@ async fn put_out(
         address: outcome.target.key().to_owned(),
         body: body.to_json(),
     };
-    outbox::put(conn, &message, now).await.map(drop)
+    match outbox::put(conn, &message, now).await? {
+        Put::New(_) => history::said(conn, speaker, outcome, now).await,
+        Put::Again(_) => Ok(()),
+    }
 }
 
 /// Returns what makes the reply to a job the same reply.

@@ -1,8 +1,11 @@
 //! What becomes of a message before anything runs: which conversation it
 //! belongs to, and which job it becomes. Decided here, written in one go.
 
-use super::inbound::{
-    Accepted, Fresh, Group, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET, Refusal,
+use super::{
+    history,
+    inbound::{
+        Accepted, Fresh, Group, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET, Refusal,
+    },
 };
 use crate::{
     clock::Millis,
@@ -97,15 +100,28 @@ pub(crate) async fn store(
     rules: &Rules,
     now: Millis,
 ) -> Result<Accepted, Refusal> {
-    let Inbound { address, sender, message, text, wishes, origin, details } = inbound;
-    let asked = read(text, &rules.sessions.reset_words);
+    let Inbound { address, sender, details, .. } = inbound;
     let place = scoped(address, sender, details.group.as_ref(), rules.sessions.scope)?;
     let conversation = conversations::find_or_begin(conn, &place, now).await?;
+    store_in(conn, id, &conversation, inbound, rules, now).await
+}
+
+/// Stores a message as a job of a conversation.
+pub(crate) async fn store_in(
+    conn: &mut Conn,
+    id: JobId,
+    conversation: &Conversation,
+    inbound: &Inbound,
+    rules: &Rules,
+    now: Millis,
+) -> Result<Accepted, Refusal> {
+    let Inbound { address, sender, message, text, wishes, origin, details } = inbound;
+    let asked = read(text, &rules.sessions.reset_words);
     let (kind, text, fresh) = match asked {
         Asked::Reset => (RESET, "", None),
         Asked::Prompt { text, fresh: Some(fresh) } => (PROMPT, text, Some(fresh)),
         Asked::Prompt { text, fresh: None } => {
-            let idle = has_gone_idle(conn, &conversation, now, &rules.sessions).await?;
+            let idle = has_gone_idle(conn, conversation, now, &rules.sessions).await?;
             (PROMPT, text, idle.then_some(Fresh::Idle))
         }
     };
@@ -133,10 +149,12 @@ pub(crate) async fn store(
         Enqueued::New(job) => (job, false),
         Enqueued::Again(job) => (job, true),
     };
-    if !is_again {
+    // Only what somebody said counts as that.
+    if !is_again && origin.is_spoken() {
         if *origin == Origin::Person {
             conversations::heard_from_user(conn, conversation.id, now).await?;
         }
+        history::heard(conn, conversation.id, job, inbound, now).await?;
         if rules.busy == Busy::Interrupt {
             interrupt(conn, &lane, job, now).await?;
         }

@@ -56,8 +56,8 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// Whether such messages may be answered together with others of their origin.
-    pub(crate) fn joins(self) -> bool {
+    /// Whether somebody said it, and not something that Ostler does by itself.
+    pub(crate) fn is_spoken(self) -> bool {
         match self {
             Self::Person | Self::Run => true,
             Self::Heartbeat | Self::Schedule | Self::Hook => false,
@@ -137,6 +137,12 @@ pub(crate) enum Refusal {
     Channel(String),
     #[error("{0}")]
     Agent(String),
+    #[error("the message has no text")]
+    NoText,
+    #[error("the name of a sender cannot be used: {0}")]
+    Sender(AddressError),
+    #[error("nobody has said anything yet, so that there is no place to send it to; name one")]
+    NobodyThere,
     #[error("the gateway is shutting down; send it again when it is back")]
     Stopping,
     #[error(transparent)]
@@ -160,6 +166,9 @@ impl WriteError for Refusal {
             | Self::Details(_)
             | Self::Channel(_)
             | Self::Agent(_)
+            | Self::NoText
+            | Self::Sender(_)
+            | Self::NobodyThere
             | Self::Stopping => None,
         }
     }
@@ -175,7 +184,10 @@ impl Refusal {
             | Self::Url(_)
             | Self::Details(_)
             | Self::Channel(_)
-            | Self::Agent(_) => "invalid_request",
+            | Self::Agent(_)
+            | Self::NoText
+            | Self::Sender(_)
+            | Self::NobodyThere => "invalid_request",
             Self::Stopping => "stopping",
             Self::Enqueue(EnqueueError::QueueFull { .. }) => "queue_full",
             Self::Enqueue(EnqueueError::Store(_)) => "store",
@@ -220,8 +232,8 @@ pub(crate) enum Fresh {
 /// The version of [`Payload`] that this program writes, and the newest it reads.
 pub(crate) const PAYLOAD: u32 = 1;
 
-/// Refuses an address that nothing can be sent to.
-pub(crate) fn check_address(address: &Address) -> Result<(), Refusal> {
+/// Returns an error unless there is such a place, as far as one can tell.
+pub(crate) fn check_place(address: &Address) -> Result<(), Refusal> {
     match address.channel() {
         LOCAL => Ok(()),
         WEBHOOK => webhook::check(address.key()).map_err(|error| Refusal::Url(error.to_string())),

@@ -1,7 +1,7 @@
 //! What the gateway goes by: what is configured, as one value that is replaced
 //! as a whole when the configuration changes. A turn keeps the one it began with.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use ostler_core::{
     agent::AgentRef,
@@ -17,7 +17,9 @@ use super::{
     text::{self, Texts},
 };
 use crate::{
+    archive::Keeping,
     config::{Config, Reply, ReplyMode, Settings},
+    hooks::Hooks,
     prompt::{self, Folder},
     queue::{Capacity, Limits},
     schedule::heartbeat,
@@ -33,6 +35,10 @@ pub(crate) struct Policy {
     pub(crate) shutdown_grace: Duration,
     /// For how long events are kept; `None` for ever.
     pub(crate) event_retention: Option<Duration>,
+    /// What is kept of what was said.
+    pub(crate) archive: Keeping,
+    /// The folder that is watched for messages to people.
+    pub(crate) outbound: Option<PathBuf>,
     /// What is answered instead of asking an agent.
     pub(crate) fixed_reply: Option<String>,
     pub(crate) heartbeat: heartbeat::Rules,
@@ -41,6 +47,7 @@ pub(crate) struct Policy {
     /// What is said to agents with messages.
     pub(crate) texts: Texts,
     pub(crate) agents: Box<dyn Agents>,
+    pub(crate) hooks: Arc<Hooks>,
 }
 
 impl fmt::Debug for Policy {
@@ -88,6 +95,8 @@ impl Policy {
             max_concurrent_turns: config.gateway.max_concurrent_turns,
             shutdown_grace: config.gateway.shutdown_grace,
             event_retention: config.gateway.event_retention,
+            archive: Keeping::new(&config.archive, host.data_dir()),
+            outbound: config.outbound.dir.clone(),
             fixed_reply: fixed_reply.and_then(|reply| reply.text.clone()),
             heartbeat: (&config.heartbeat).into(),
             prompt_files: Some(Folder::new(prompt::folder(
@@ -95,6 +104,7 @@ impl Policy {
                 host.data_dir(),
             ))),
             texts: reply.as_ref().map(Texts::new).unwrap_or_default(),
+            hooks: Arc::new(Hooks::new(config, &settings.environment)),
             agents: Box::new(Configured { settings, host, here, reply }),
         }
     }
@@ -109,11 +119,14 @@ impl Policy {
             max_concurrent_turns: gateway.max_concurrent_turns,
             shutdown_grace: gateway.shutdown_grace,
             event_retention: None,
+            archive: Keeping::default(),
+            outbound: None,
             fixed_reply: None,
             heartbeat: heartbeat::Rules::default(),
             prompt_files: None,
             texts: Texts::default(),
             agents,
+            hooks: Arc::default(),
         }
     }
 

@@ -28,7 +28,9 @@ use super::{
     text::Texts,
 };
 use crate::{
-    config::{Busy, Sessions},
+    archive::Keeping,
+    config::{Busy, Hook, Sessions},
+    hooks::Hooks,
     id::JobId,
     prompt::Folder,
     queue::{Capacity, Limits},
@@ -97,6 +99,7 @@ pub(crate) struct Knobs {
     pub(crate) fixed_reply: Option<String>,
     pub(crate) heartbeat: heartbeat::Rules,
     pub(crate) texts: Texts,
+    pub(crate) hooks: Vec<Hook>,
 }
 
 impl Default for Knobs {
@@ -111,6 +114,7 @@ impl Default for Knobs {
             fixed_reply: None,
             heartbeat: heartbeat::Rules::default(),
             texts: Texts::default(),
+            hooks: Vec::new(),
         }
     }
 }
@@ -173,6 +177,13 @@ impl Rig {
     /// Changes what the gateway goes by.
     pub(crate) fn change(&self, knobs: &Knobs) {
         self.policy.send_replace(Arc::new(policy(knobs, &self.host, self.folder.path())));
+    }
+
+    /// Has what is said written to a folder.
+    pub(crate) fn archive_in(&self, dir: &Path) {
+        let mut policy = policy(&self.knobs, &self.host, self.folder.path());
+        policy.archive.dir = Some(dir.to_owned());
+        self.policy.send_replace(Arc::new(policy));
     }
 
     pub(crate) async fn stop(self) {
@@ -275,10 +286,13 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         max_concurrent_turns: knobs.at_once,
         shutdown_grace: LIMIT,
         event_retention: None,
+        archive: Keeping::default(),
+        outbound: None,
         fixed_reply: knobs.fixed_reply.clone(),
         heartbeat: knobs.heartbeat.clone(),
         prompt_files: Some(Folder::new(folder.join("prompt"))),
         texts: knobs.texts.clone(),
+        hooks: Arc::new(Hooks::of(knobs.hooks.clone())),
         agents: Box::new(agents),
     }
 }

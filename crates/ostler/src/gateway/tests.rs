@@ -2,6 +2,7 @@
 
 mod asking;
 mod busy;
+mod hooks;
 mod prompt_files;
 mod sessions;
 mod stopping;

@@ -53,8 +53,11 @@ pub(crate) async fn keep_up(
             () = stop.cancelled() => return,
             _ = look.tick() => look_after(&tools.store).await,
             _ = clean_up.tick() => {
-                let events = policy.borrow().event_retention;
-                let keep = Keep { events, ..Keep::default() };
+                let keep = {
+                    let policy = policy.borrow();
+                    let (events, history) = (policy.event_retention, policy.archive.kept());
+                    Keep { events, history, ..Keep::default() }
+                };
                 tools.store.clean_up(keep, Millis::now()).await.map(drop)
             }
         };
@@ -113,5 +116,6 @@ fn failed(job: &Job) -> Option<(Ticket, Place, Outcome)> {
     let is_cancelled = job.state == JobState::Cancelled;
     let kind = if is_cancelled { FailureKind::Cancelled } else { FailureKind::Internal };
     let outcome = Outcome::failed(kind, reason, target.clone());
-    Some((ticket, Place { conversation, target, sender: payload.sender }, outcome))
+    let place = Place { conversation, target, sender: payload.sender, origin: payload.origin };
+    Some((ticket, place, outcome))
 }

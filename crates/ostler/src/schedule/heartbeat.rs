@@ -14,7 +14,7 @@ use crate::{
     config,
     gateway::{
         gate::has_gone_idle,
-        inbound::{Details, HEARTBEAT, Origin, PAYLOAD, PROMPT, Payload, Refusal, check_address},
+        inbound::{Details, HEARTBEAT, Origin, PAYLOAD, Payload, Refusal, check_place},
         policy::Policy,
     },
     id::{ConversationId, JobId},
@@ -22,7 +22,7 @@ use crate::{
     store::{
         Conn, Store, StoreError,
         conversations::{self, Address, Conversation},
-        jobs, sessions,
+        jobs, messages, sessions,
     },
     wishes::Wishes,
 };
@@ -46,10 +46,6 @@ const STALE: Duration = Duration::from_secs(10 * 60);
 const SENDER: &str = "heartbeat";
 /// Where the names of slots are kept, as if it was a channel.
 const CHANNEL: &str = "heartbeat";
-/// How many of somebody's last messages are looked at for where he is.
-const LAST: u32 = 20;
-/// What is in the payload of a run.
-const OF_A_SCHEDULE: &str = "\"origin\":\"schedule\"";
 
 /// What is configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -183,7 +179,7 @@ async fn put(
     if let Some(skip) = unfit(conn, policy, &conversation, now).await? {
         return Ok(Made::Skipped(skip));
     }
-    let Some(target) = reached_at(conn, &conversation, &lane).await? else {
+    let Some(target) = reached_at(conn, &conversation).await? else {
         return Ok(Made::Skipped(Skip::NowhereToSend));
     };
     let payload = Payload {
@@ -262,14 +258,10 @@ async fn unfit(
 async fn reached_at(
     conn: &mut Conn,
     conversation: &Conversation,
-    lane: &LaneId,
 ) -> Result<Option<Address>, StoreError> {
-    let said = jobs::newest_in(conn, lane, PROMPT, OF_A_SCHEDULE, LAST).await?;
-    let said = said.iter().filter_map(|job| Payload::read(&job.payload).ok());
-    let person = said.filter(|payload| payload.origin == Origin::Person);
-    let mut places = person.filter_map(|said| Address::new(&said.channel, &said.address).ok());
-    let own = Some(conversation.address.clone());
-    Ok(places.next().or(own).filter(|place| check_address(place).is_ok()))
+    let place = messages::newest_place_in(conn, conversation.id).await?;
+    let place = place.unwrap_or_else(|| conversation.address.clone());
+    Ok(Some(place).filter(|place| check_place(place).is_ok()))
 }
 
 /// Returns why a heartbeat that was claimed is dropped, if it is.

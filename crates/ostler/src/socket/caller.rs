@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     lines::{LineError, LineReader},
     message::{
-        Accepted, Cancel, Cancelled, Ended, Event, Follow, Hello, MAX_LINE, MAX_PROMPT_LINE,
-        Message, PROTOCOL, Refused, Reply, Request, Skipped,
+        Accepted, Cancel, Cancelled, Delivered, Ended, Event, Follow, Hello, MAX_LINE,
+        MAX_PROMPT_LINE, Message, PROTOCOL, Refused, Reply, Request, Skipped,
     },
 };
 use crate::{
@@ -32,6 +32,7 @@ use crate::{
         inbound::{Inbound, Origin},
     },
     id::JobId,
+    outbound::Outgoing,
     queue::LaneCancel,
     schedule::heartbeat::Made,
     store::{StoreError, conversations::Address, events::StoredEvent},
@@ -112,7 +113,7 @@ impl Caller {
             return Ok(None);
         }
         let request = Request::read(&line);
-        if line.len() > MAX_LINE && !matches!(request, Ok(Request::Send(_))) {
+        if line.len() > MAX_LINE && !matches!(request, Ok(Request::Send(_) | Request::Deliver(_))) {
             return Err(self.too_long().await);
         }
         match request {
@@ -166,6 +167,7 @@ impl Caller {
                 self.gateway.look_again();
                 Reply::Looked
             }
+            Request::Deliver(outgoing) => self.deliver(*outgoing).await,
             Request::Follow(_) => refused("following", "one thing is followed at a time"),
         };
         self.say(&reply).await
@@ -203,6 +205,17 @@ impl Caller {
             }
             // Only slots of time can have been before.
             Ok(Made::Before) => refused("invalid_request", "there was this heartbeat before"),
+            Err(refusal) => refused(refusal.code(), refusal),
+        }
+    }
+
+    async fn deliver(&self, outgoing: Outgoing) -> Reply {
+        match self.gateway.deliver(outgoing).await {
+            Ok(delivered) => Reply::Delivered(Delivered {
+                message: delivered.message,
+                conversation: delivered.conversation,
+                again: delivered.is_again,
+            }),
             Err(refusal) => refused(refusal.code(), refusal),
         }
     }
@@ -298,6 +311,7 @@ impl Caller {
             }
             Some(
                 Request::Send(_)
+                | Request::Deliver(_)
                 | Request::Follow(_)
                 | Request::Heartbeat(_)
                 | Request::Status

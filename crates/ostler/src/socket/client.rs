@@ -22,8 +22,8 @@ use super::{
     LONGEST_PATH,
     lines::{LineError, LineReader},
     message::{
-        Accepted, Ended, Event, Hello, MAX_LINE, MAX_PROMPT_LINE, PROTOCOL, Refused, Request,
-        Skipped,
+        Accepted, Delivered, Ended, Event, Hello, MAX_LINE, MAX_PROMPT_LINE, PROTOCOL, Refused,
+        Request, Skipped,
     },
     stranger,
 };
@@ -104,6 +104,7 @@ pub(crate) enum TalkError {
 pub(crate) enum Heard {
     Hello(Hello),
     Accepted(Accepted),
+    Delivered(Delivered),
     Refused(Refused),
     Event(Event),
     Ended(Ended),
@@ -123,6 +124,7 @@ impl Heard {
         Ok(match head.kind.as_str() {
             "hello" => Self::Hello(serde_json::from_slice(line)?),
             "accepted" => Self::Accepted(serde_json::from_slice(line)?),
+            "delivered" => Self::Delivered(serde_json::from_slice(line)?),
             "refused" => Self::Refused(serde_json::from_slice(line)?),
             "event" => Self::Event(serde_json::from_slice(line)?),
             "ended" => Self::Ended(serde_json::from_slice(line)?),

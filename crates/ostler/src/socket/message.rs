@@ -8,8 +8,9 @@ use thiserror::Error;
 
 use crate::{
     gateway::{Standing, inbound::Details},
-    id::{ConversationId, JobId, PermissionId},
-    store::conversations::Address,
+    id::{ConversationId, JobId, MessageId, PermissionId},
+    outbound::{Outgoing, Target},
+    store::conversations::{Address, AddressError},
     wishes::Wishes,
 };
 
@@ -39,6 +40,7 @@ pub(crate) enum Request {
     Heartbeat(Option<Address>),
     Status,
     Look,
+    Deliver(Box<Outgoing>),
 }
 
 /// A message for a conversation.
@@ -79,7 +81,8 @@ pub(crate) enum Misunderstood {
     #[error("a line is no JSON object with a `type`: {0}")]
     NotAnObject(String),
     #[error(
-        "unknown type {0:?}; known are send, follow, answer, cancel, heartbeat, status and look"
+        "unknown type {0:?}; known are send, deliver, follow, answer, cancel, heartbeat, status \
+         and look"
     )]
     UnknownType(String),
     #[error("{kind}: {why}")]
@@ -101,6 +104,14 @@ struct SendFields {
     #[serde(default)]
     bare: bool,
     details: Option<Details>,
+}
+
+#[derive(Deserialize)]
+struct DeliverFields {
+    to: Option<String>,
+    text: String,
+    id: Option<String>,
+    from: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -141,6 +152,7 @@ impl Request {
             "heartbeat" => heartbeat(line).map(Self::Heartbeat),
             "status" => Ok(Self::Status),
             "look" => Ok(Self::Look),
+            "deliver" => Ok(Self::Deliver(Box::new(deliver(line)?))),
             other => Err(Misunderstood::UnknownType(start_of(other))),
         }
     }
@@ -166,6 +178,14 @@ impl Request {
             }
             Self::Status => json!({ "type": "status" }),
             Self::Look => json!({ "type": "look" }),
+            Self::Deliver(outgoing) => {
+                let Outgoing { to, text, id, from } = &**outgoing;
+                let to = match to {
+                    Target::At(address) => Some(address.to_string()),
+                    Target::Newest => None,
+                };
+                json!({ "type": "deliver", "to": to, "text": text, "id": id, "from": from })
+            }
         };
         Ok(fields.to_string())
     }
@@ -205,18 +225,35 @@ fn message(line: &[u8]) -> Result<Message, Misunderstood> {
     let conversation = conversation
         .parse()
         .map_err(|error: <Address as std::str::FromStr>::Err| wrong(KIND, &error.to_string()))?;
-    for (name, value) in [("id", &id), ("sender", &sender)] {
-        if value.as_deref().is_some_and(|value| !is_name(value)) {
-            let why = format!("`{name}` must have 1 to {MAX_NAME} bytes and no control characters");
-            return Err(wrong(KIND, &why));
-        }
-    }
+    check_names(KIND, [("id", &id), ("sender", &sender)])?;
     let wishes: Wishes = fields(KIND, line)?;
     if wishes.cwd.as_ref().is_some_and(|cwd| !cwd.is_absolute()) {
         return Err(wrong(KIND, "`cwd` must be an absolute path"));
     }
     let details = details.unwrap_or_default();
     Ok(Message { conversation, text, id, sender, wishes, is_bare: bare, details })
+}
+
+fn deliver(line: &[u8]) -> Result<Outgoing, Misunderstood> {
+    const KIND: &str = "deliver";
+    let DeliverFields { to, text, id, from } = fields(KIND, line)?;
+    let to = to.map(|to| to.parse().map(Target::At)).transpose();
+    let to = to.map_err(|error: AddressError| wrong(KIND, &error.to_string()))?;
+    check_names(KIND, [("id", &id), ("from", &from)])?;
+    Ok(Outgoing { to: to.unwrap_or(Target::Newest), text, id, from })
+}
+
+fn check_names<const N: usize>(
+    kind: &'static str,
+    names: [(&str, &Option<String>); N],
+) -> Result<(), Misunderstood> {
+    for (name, value) in names {
+        if value.as_deref().is_some_and(|value| !is_name(value)) {
+            let why = format!("`{name}` must have 1 to {MAX_NAME} bytes and no control characters");
+            return Err(wrong(kind, &why));
+        }
+    }
+    Ok(())
 }
 
 fn is_name(text: &str) -> bool {
@@ -279,6 +316,7 @@ fn start_of(text: &str) -> String {
 pub(crate) enum Reply {
     Hello(Hello),
     Accepted(Accepted),
+    Delivered(Delivered),
     Refused(Refused),
     Event(Event),
     /// Events up to this number were removed before they were read.
@@ -310,6 +348,15 @@ pub(crate) struct Accepted {
     pub(crate) job: JobId,
     pub(crate) conversation: ConversationId,
     /// Whether it had been accepted before.
+    pub(crate) again: bool,
+}
+
+/// A message for people was stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Delivered {
+    pub(crate) message: MessageId,
+    pub(crate) conversation: ConversationId,
+    /// Whether it had been stored before.
     pub(crate) again: bool,
 }
 

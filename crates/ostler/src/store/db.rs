@@ -236,7 +236,16 @@ macro_rules! ids_are_values {
         }
     )*};
 }
-ids_are_values!(ConversationId, JobId, TurnId, OutboxId, PermissionId, AuditId, ScheduleId);
+ids_are_values!(
+    ConversationId,
+    JobId,
+    TurnId,
+    OutboxId,
+    PermissionId,
+    AuditId,
+    MessageId,
+    ScheduleId
+);
 
 /// Lists values of several types.
 macro_rules! values {

@@ -15,6 +15,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (1, "store", include_str!("../../migrations/0001_store.sql")),
     (2, "runtime", include_str!("../../migrations/0002_runtime.sql")),
     (3, "schedules", include_str!("../../migrations/0003_schedules.sql")),
+    (4, "history", include_str!("../../migrations/0004_history.sql")),
 ];
 
 /// The version of the present schema.

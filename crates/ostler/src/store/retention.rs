@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{
     Conn, Store, StoreError, audit, events, jobs,
     jobs::Over::{Dead, DoneOrCancelled},
+    messages::{self, Removable},
     outbox, permissions, turns,
 };
 use crate::clock::Millis;
@@ -25,11 +26,13 @@ pub(crate) struct Keep {
     pub(crate) dead: Duration,
     /// The event log; nothing for as long as the store.
     pub(crate) events: Option<Duration>,
+    /// The message history, and what of it may go; nothing for as long as the store.
+    pub(crate) history: Option<(Duration, Removable)>,
 }
 
 impl Default for Keep {
     fn default() -> Self {
-        Self { ended: 7 * DAY, dead: 30 * DAY, events: Some(7 * DAY) }
+        Self { ended: 7 * DAY, dead: 30 * DAY, events: Some(7 * DAY), history: None }
     }
 }
 
@@ -44,9 +47,10 @@ enum What {
     Events,
     Turns,
     Audit,
+    History(Removable),
 }
 
-/// Everything, turns after what they wait for.
+/// Everything but the history, turns after what they wait for.
 const ALL: [What; 8] = [
     What::EndedJobs,
     What::DeadJobs,
@@ -62,7 +66,8 @@ impl Store {
     /// Removes what is long over, and returns how many rows that were.
     pub(crate) async fn clean_up(&self, keep: Keep, now: Millis) -> Result<u64, StoreError> {
         let mut n_removed = 0;
-        for what in ALL {
+        let history = keep.history.map(|(_, which)| What::History(which));
+        for what in ALL.into_iter().chain(history) {
             let Some(kept) = keep.of(what) else { continue };
             loop {
                 let args = (what, now.before(kept));
@@ -87,6 +92,7 @@ impl Keep {
             }
             What::DeadJobs | What::Audit => Some(self.dead),
             What::Events => self.events,
+            What::History(_) => self.history.map(|(kept, _)| kept),
         }
     }
 }
@@ -102,6 +108,7 @@ impl What {
             Self::Events => events::remove_before(conn, before, BATCH).await,
             Self::Turns => turns::remove_before(conn, before, BATCH).await,
             Self::Audit => audit::remove_before(conn, before, BATCH).await,
+            Self::History(which) => messages::remove_before(conn, which, before, BATCH).await,
         }
     }
 }

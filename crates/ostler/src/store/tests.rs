@@ -2,6 +2,7 @@
 
 mod disk;
 mod faults;
+mod history;
 mod requests;
 mod retention;
 mod schedules;

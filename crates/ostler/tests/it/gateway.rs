@@ -4,6 +4,7 @@
 mod changes;
 mod daemon;
 mod disk;
+mod hooks;
 mod messages;
 mod prompt_files;
 mod queue;

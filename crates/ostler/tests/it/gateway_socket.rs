@@ -2,6 +2,7 @@
 //! `sessions` and `queue`, with the scripted agent as the CLI.
 
 mod asked;
+mod outbound;
 mod raw;
 mod sent;
 mod store;

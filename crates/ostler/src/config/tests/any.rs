@@ -16,16 +16,22 @@ fn samples(key: &Key) -> Vec<Value> {
     match key.kind {
         Kind::Switch => vec![json!(true), json!(false)],
         Kind::Number { min, max } => vec![json!(min), json!(max)],
+        Kind::Words => vec![json!("text")],
+        Kind::Url => vec![json!("http://h:1/x"), json!("https://h/")],
+        Kind::Conversation => vec![json!("local:main"), json!("webhook:http://h/")],
         Kind::Text => vec![json!(""), json!("text")],
         Kind::Path => vec![json!("x"), json!("./a/b"), json!("/a")],
         Kind::Choice(words) => words.iter().map(|word| json!(word)).collect(),
+        Kind::Choices(words) => {
+            words.iter().map(|word| json!(word)).chain([json!(words)]).collect()
+        }
+        Kind::DurationUpTo(max) => vec![json!(max), json!("1s")],
         Kind::Duration => vec![json!("90s"), json!(5), json!(0.5), json!("7d")],
         Kind::DurationOrOff => vec![json!("90s"), json!("off")],
         Kind::Texts | Kind::Variables => vec![json!([]), json!(["A", "B"])],
         Kind::Values => vec![json!({}), json!({ "A": "b" })],
         Kind::Command => vec![json!(["x"]), json!(["./x", "", "y"])],
         Kind::Agent => vec![json!("pi"), json!("claudecode")],
-        Kind::Conversation => vec![json!("local:main"), json!("webhook:http://a/b")],
         Kind::Address => vec![json!("0.0.0.0:1"), json!("[::1]:0")],
         Kind::Secret => vec![json!("x"), json!({ "file": "x" }), json!({ "command": ["x", "y"] })],
     }
@@ -36,6 +42,15 @@ fn file_with(key: &str, value: &Value) -> String {
     let mut root = json!({});
     if key.starts_with("agents.") {
         root = json!({ "agents": { "own": { "dialect": "acp", "command": ["x"] } } });
+    }
+    if key.starts_with("hooks.") {
+        let one = match key.trim_start_matches("hooks.*.") {
+            "instruction" | "url" => json!({ "on": "error" }),
+            "conversation" => json!({ "on": "error", "instruction": "x" }),
+            "on_failure" => json!({ "on": "start", "command": ["x"] }),
+            _ => json!({ "on": "error", "command": ["x"] }),
+        };
+        root = json!({ "hooks": { "own": one } });
     }
     if key.starts_with("inbound.") {
         let reply = json!({ "text": "x", "agent": { "kind": "codex" } });

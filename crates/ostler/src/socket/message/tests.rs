@@ -26,6 +26,12 @@ fn any_request() -> impl Strategy<Value = Request> {
             let message = Message { conversation, text, id, sender, wishes, is_bare, details };
             Request::Send(Box::new(message))
         });
+    let to = option::of("[a-z]{1,9}:[^\\p{Cc}]{1,40}");
+    let names = (option::of("[^\\p{Cc}]{1,20}"), option::of("[^\\p{Cc}]{1,20}"));
+    let deliver = (to, any::<String>(), names).prop_map(|(to, text, (id, from))| {
+        let to = to.map_or(Target::Newest, |to| Target::At(to.parse().unwrap()));
+        Request::Deliver(Box::new(Outgoing { to, text, id, from }))
+    });
     let conversation = option::of(Just(())).prop_map(|some| some.map(|()| ConversationId::new()));
     let log = (conversation, 0..i64::MAX)
         .prop_map(|(conversation, after)| Request::Follow(Follow::Log { conversation, after }));
@@ -45,6 +51,7 @@ fn any_request() -> impl Strategy<Value = Request> {
         Just(()).prop_map(|()| Request::Follow(Follow::Job(JobId::new()))),
         Just(()).prop_map(|()| Request::Cancel(Cancel::Job(JobId::new()))),
         Just(()).prop_map(|()| Request::Cancel(Cancel::Conversation(ConversationId::new()))),
+        deliver,
         Just(Request::Status),
         Just(Request::Look),
     ]

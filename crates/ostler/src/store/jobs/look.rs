@@ -53,22 +53,6 @@ pub(crate) async fn is_busy(conn: &mut Conn, lane: &LaneId) -> Result<bool, Stor
     Ok(conn.fetch_optional(sql, values![lane.as_str()]).await?.is_some())
 }
 
-/// Returns the newest jobs of one kind in a lane, newest first, without those
-/// whose payload has a text in it.
-pub(crate) async fn newest_in(
-    conn: &mut Conn,
-    lane: &LaneId,
-    kind: &str,
-    without: &str,
-    limit: u32,
-) -> Result<Vec<Job>, StoreError> {
-    let sql = "SELECT * FROM jobs WHERE lane = $1 AND kind = $2 AND payload NOT LIKE $3
-               ORDER BY seq DESC LIMIT +$4";
-    let pattern = format!("%{without}%");
-    let values = values![lane.as_str(), kind, &pattern, i64::from(limit)];
-    conn.fetch_all(sql, values).await?.iter().map(Job::from_row).collect()
-}
-
 /// Which jobs are to be answered for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unanswered<'a> {

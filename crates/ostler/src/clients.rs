@@ -1,0 +1,51 @@
+//! What calls a URL that somebody gave us, for webhooks and hooks alike.
+//!
+//! Straight to the address: no proxy of the environment is asked, for a call
+//! to this machine must never leave it, and no redirect is followed, for
+//! somebody gave one address and not whatever that leads to.
+
+use std::{sync::OnceLock, time::Duration};
+
+use reqwest::{Client, Url, redirect::Policy};
+
+/// Clients for calls with and without encryption.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    /// How long it may take to get through.
+    connect: Duration,
+    plain: OnceLock<Client>,
+    /// Made when it is first needed: the certificates of the system are read then,
+    /// which takes a moment, and fails where there are none.
+    secure: OnceLock<Client>,
+}
+
+impl Clients {
+    pub(crate) fn new(connect: Duration) -> Self {
+        Self { connect, plain: OnceLock::new(), secure: OnceLock::new() }
+    }
+
+    /// Returns the client for a URL.
+    pub(crate) fn client(&self, url: &str) -> reqwest::Result<&Client> {
+        let is_secure = Url::parse(url).is_ok_and(|url| url.scheme() == "https");
+        let cell = if is_secure { &self.secure } else { &self.plain };
+        if let Some(client) = cell.get() {
+            return Ok(client);
+        }
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Somebody else may be quicker, and then theirs is as good.
+            rustls::crypto::ring::default_provider().install_default().ok();
+        }
+        let builder = Client::builder();
+        let builder = if is_secure { builder } else { builder.tls_certs_only([]) };
+        let client = builder
+            .no_proxy()
+            .redirect(Policy::none())
+            .connect_timeout(self.connect)
+            // A kept connection may be gone when it is used again, and nobody could
+            // say then whether what was sent was.
+            .pool_max_idle_per_host(0)
+            .user_agent(concat!("ostler/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(cell.get_or_init(|| client))
+    }
+}
