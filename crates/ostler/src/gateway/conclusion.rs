@@ -89,7 +89,7 @@ impl Conclusion {
         };
         let text = serde_json::to_string(report).unwrap_or_else(|_| "{}".to_owned());
         let ending = self.end(end, session, outcome, text);
-        Ending { outcome: ending.outcome.filter(|_| is_told), ..ending }
+        Ending { is_silent: !is_told, ..ending }
     }
 
     /// Leaves the job for later, without a word about the turn.
@@ -165,6 +165,7 @@ impl Conclusion {
             turn: Some(Turned { id: self.turn, agent, report, has_asked: self.has_asked }),
             session,
             outcome: Some(outcome),
+            is_silent: false,
             events: self.last,
         }
     }
@@ -173,5 +174,6 @@ impl Conclusion {
 /// Makes an end without a turn.
 pub(crate) fn without_turn(end: JobEnd, place: Option<Place>, outcome: Option<Outcome>) -> Ending {
     let (turn, session, events) = (None, SessionEnd::AsItWas, Vec::new());
-    Ending { end, joined: Joined::none(), place, turn, session, outcome, events }
+    let (joined, is_silent) = (Joined::none(), false);
+    Ending { end, joined, place, turn, session, outcome, is_silent, events }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Ending {
     pub(crate) session: SessionEnd,
     /// What is sent, unless the job is put back.
     pub(crate) outcome: Option<Outcome>,
+    /// Whether people hear nothing of the outcome.
+    pub(crate) is_silent: bool,
     pub(crate) events: Vec<NewEvent>,
 }
 
@@ -139,7 +141,9 @@ async fn put(
             (SessionEnd::Forget, _) => sessions::clear(conn, place.conversation).await?,
         }
         // A job that will be done again is answered then.
-        if let Some(outcome) = ending.outcome.as_ref().filter(|_| state.is_over()) {
+        if let Some(outcome) =
+            ending.outcome.as_ref().filter(|_| state.is_over() && !ending.is_silent)
+        {
             let with = &ending.joined.jobs;
             reply(conn, ticket, place, turn, with, outcome, now).await?;
         }
