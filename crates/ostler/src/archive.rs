@@ -24,11 +24,12 @@ use tokio::{
     sync::watch,
     time::{self, Instant},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::entry::{who, words};
 use self::page::Page;
 use crate::{
+    background::Background,
     clock::Millis,
     config,
     gateway::policy::Policy,
@@ -84,26 +85,20 @@ enum Trouble {
 
 /// The task that writes the archive.
 #[derive(Debug)]
-pub(crate) struct Archivist {
-    tasks: TaskTracker,
-    stop: CancellationToken,
-}
+pub(crate) struct Archivist(Background);
 
 impl Archivist {
     /// Starts it. `name` is that of the gateway.
     pub(crate) fn start(store: Store, policy: watch::Receiver<Arc<Policy>>, name: &str) -> Self {
-        let archivist = Self { tasks: TaskTracker::new(), stop: CancellationToken::new() };
-        let (owner, stop) = (name.to_owned(), archivist.stop.clone());
-        let desk = Desk { store, owner, on_duty_until: None, stop };
-        archivist.tasks.spawn(work(desk, policy));
-        archivist
+        let owner = name.to_owned();
+        Self(Background::start(|stop| {
+            work(Desk { store, owner, on_duty_until: None, stop }, policy)
+        }))
     }
 
     /// Writes what is left, if that does not take too long, and ends.
     pub(crate) async fn stop(self, limit: Duration) {
-        self.stop.cancel();
-        self.tasks.close();
-        if time::timeout(limit, self.tasks.wait()).await.is_err() {
+        if !self.0.stop(limit).await {
             tracing::warn!("the archive is not complete; the next gateway goes on with it");
         }
     }
