@@ -3,7 +3,12 @@
 //! Nothing is dropped. While the store is out of reach the events wait here,
 //! and when there are too many the turns wait, too.
 
-use tokio::sync::{mpsc, oneshot};
+use std::time::Duration;
+
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{self, Instant},
+};
 use tokio_util::task::TaskTracker;
 
 use super::persistence::{Persistence, Then};
@@ -19,6 +24,9 @@ use crate::{
 const AHEAD: usize = 4096;
 /// How many are written at once.
 const BATCH: usize = 500;
+/// For how long more are waited for. Nobody sees so little of a delay, and a turn
+/// that is short is stored in one go, with its end.
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// Takes events to be stored. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -69,26 +77,54 @@ impl Log {
 }
 
 async fn write(store: Store, mut taken: mpsc::Receiver<Entry>) {
-    let mut entries = Vec::new();
-    while taken.recv_many(&mut entries, BATCH).await > 0 {
-        let mut events = Vec::with_capacity(entries.len());
-        let mut is_closed = false;
-        for entry in entries.drain(..) {
-            match entry {
-                Entry::Event(event) => events.push(event),
-                Entry::Take(turn, taker) => {
-                    let taken = events.extract_if(.., |event| event.turn == Some(turn));
-                    // Nobody waits any more if the gateway is killed half-way.
-                    if let Err(unwanted) = taker.send(taken.collect()) {
-                        events.extend(unwanted);
-                    }
-                }
-                Entry::Close => is_closed = true,
-            }
-        }
-        let is_stored = keep_trying(&store, events).await;
-        if !is_stored || is_closed {
+    let mut gathered = Gathered::default();
+    while !gathered.is_closed {
+        gathered.gather(&mut taken).await;
+        if !keep_trying(&store, std::mem::take(&mut gathered.events)).await {
             return;
+        }
+    }
+}
+
+/// What is written next.
+#[derive(Debug, Default)]
+struct Gathered {
+    events: Vec<NewEvent>,
+    is_closed: bool,
+}
+
+impl Gathered {
+    /// Waits for events, and then a moment for more.
+    async fn gather(&mut self, entries: &mut mpsc::Receiver<Entry>) {
+        let mut until = None;
+        while !self.is_closed && self.events.len() < BATCH {
+            let entry = match until {
+                None => entries.recv().await,
+                Some(until) => match time::timeout_at(until, entries.recv()).await {
+                    Ok(entry) => entry,
+                    Err(_) => return,
+                },
+            };
+            self.add(entry.unwrap_or(Entry::Close));
+            until = if self.events.is_empty() {
+                None
+            } else {
+                until.or_else(|| Some(Instant::now() + MOMENT))
+            };
+        }
+    }
+
+    fn add(&mut self, entry: Entry) {
+        match entry {
+            Entry::Event(event) => self.events.push(event),
+            Entry::Take(turn, taker) => {
+                let taken = self.events.extract_if(.., |event| event.turn == Some(turn));
+                // Nobody waits any more if the gateway is killed half-way.
+                if let Err(unwanted) = taker.send(taken.collect()) {
+                    self.events.extend(unwanted);
+                }
+            }
+            Entry::Close => self.is_closed = true,
         }
     }
 }
