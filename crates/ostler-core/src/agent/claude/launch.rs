@@ -55,7 +55,7 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
     subcommand: None,
     spellings: &[
         &["-p", "--print"],
-        // Before 2.1.325 the CLI refuses to start with both.
+        // 2.1.325 takes both; older versions refuse to start with them.
         &["--append-system-prompt-file", "--append-system-prompt"],
         &["--tools", "--dangerously-skip-permissions", "--permission-mode"],
         &["--dangerously-skip-permissions", "--permission-mode", "--tools"],
