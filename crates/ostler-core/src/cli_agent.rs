@@ -16,7 +16,7 @@ use tokio::{sync::mpsc, time::Instant};
 use crate::{
     agent::{
         AgentName, AgentRef, AttachSpec, Caps, CommandLine, Custom, LaunchError,
-        command_line::warn_if_asking,
+        command_line::{warn_if, warn_if_asking},
         http::{HttpReply, ServerAddress, ServerError},
     },
     binary::{self, BinaryError},
@@ -324,17 +324,24 @@ impl CliAgent {
             return Ok(self.at_server(server, request));
         }
         let named = request.options.template.as_ref().and_then(|template| template.command.first());
-        let program = match named {
-            // Another program does not need the agent's own to be there.
-            Some(word) if !template::is_agent(&self.spec.program, word) => PathBuf::from(word),
-            Some(_) | None => self.find()?,
+        let another = named.filter(|word| !template::is_agent(&self.spec.program, word));
+        let is_another = another.is_some();
+        let program = match another {
+            // It does not need the agent's own to be there.
+            Some(word) => PathBuf::from(word),
+            None => self.find()?,
         };
         // What a command of the operator's own would say is not remembered.
         let version = match &self.spec.custom {
             Some(_) => None,
             None => version::cached(self.host.data_dir(), &program),
         };
-        let warnings = self.fall_back(&mut request);
+        let mut warnings = self.fall_back(&mut request);
+        warn_if(
+            &mut warnings,
+            is_another && request.options.system_prompt.is_some(),
+            "the command line is not the agent's own: its program does not get the system prompt",
+        );
         Ok(Prepared {
             spec: self.spec.clone(),
             host: self.host.clone(),

@@ -17,6 +17,9 @@ use crate::{
 /// The longest prompt that may be an argument; the kernel takes 128 KiB.
 pub(crate) const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
+/// The longest word that the kernel takes; it counts the NUL at the end.
+const LONGEST_WORD: usize = 128 * 1024 - 1;
+
 /// The variables that are what the agent is asked: all of it, or the message alone.
 const BODIES: [&str; 2] = ["Body", "BodyStripped"];
 
@@ -126,6 +129,14 @@ pub(crate) fn fill(
             args.extend(facts.body_on_stdin.iter().map(OsString::from));
         }
         stdin = Stdin::Bytes(input.to_vec());
+    }
+    if let Some(word) = args.iter().find(|word| word.len() > LONGEST_WORD) {
+        // Else the program could not be started, now and whenever that is tried again.
+        let length = word.len();
+        return Err(unusable(&format!(
+            "filled in, one of its words has {length} bytes, and the system takes {LONGEST_WORD}; \
+             without {{{{Body}}}} in it a message of any length goes to standard input"
+        )));
     }
     Ok(CommandLine {
         // The agent's own name means the program that was found for it.

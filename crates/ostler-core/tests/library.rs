@@ -131,6 +131,43 @@ async fn a_template_runs_another_program_and_its_output_is_read_whatever_it_is()
 }
 
 #[tokio::test]
+async fn another_program_gets_no_system_prompt_which_is_said() {
+    let place = Place::new();
+    for name in ["codex", "wrapper"] {
+        place.program(name, "echo hello");
+    }
+    for (program, system, n_warnings) in
+        [("wrapper", Some("Be brief."), 1), ("wrapper", None, 0), ("codex", Some("Be brief."), 0)]
+    {
+        let mut request = place.request("hello");
+        let command = vec![program.to_owned(), "{{Body}}".to_owned()];
+        request.options.template = Some(Template { command, ..Template::default() });
+        request.options.system_prompt = system.map(str::to_owned);
+        let mut turn = place.codex().start(request).await.unwrap();
+        let mut n_told = 0;
+        while let Some(event) = turn.next().await {
+            let is_it = |text: &String| text.contains("does not get the system prompt");
+            if matches!(&event.body, EventBody::Status(Status::Warning { text }) if is_it(text)) {
+                n_told += 1;
+            }
+        }
+        assert_eq!(n_told, n_warnings, "{program} {system:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_for_a_template_is_the_callers_mistake() {
+    let place = Place::new();
+    place.program("wrapper", "echo hello");
+    let mut request = place.request(&"x".repeat(128 * 1024));
+    let command = vec!["wrapper".to_owned(), "{{Body}}".to_owned()];
+    request.options.template = Some(Template { command, ..Template::default() });
+    let failure = place.codex().start(request).await.err().unwrap().failure();
+    assert_eq!((failure.kind, failure.kind.retryable()), (FailureKind::InvalidRequest, false));
+    assert!(failure.message.contains("goes to standard input"), "{}", failure.message);
+}
+
+#[tokio::test]
 async fn session_arguments_of_a_template_can_be_replaced() {
     let place = Place::new();
     place.program("codex", "echo \"$@\"");

@@ -107,6 +107,26 @@ async fn run(mut proc: Proc) -> Ended {
     .await
 }
 
+#[tokio::test]
+async fn of_a_process_whose_heads_are_kept_there_are_no_lines_and_only_the_first_bytes() {
+    let script = "printf 'one\\ntwo'; yes | head -c 3000000; printf 'a\\n\\377' >&2";
+    let mut proc = shell(script);
+    proc.keep_heads(6);
+    loop {
+        match within(proc.next()).await {
+            ProcEvent::Line { bytes, .. } => panic!("a line: {bytes:?}"),
+            ProcEvent::StdinClosed => {}
+            ProcEvent::Exited { code, .. } => {
+                assert_eq!(code, Some(0));
+                break;
+            }
+        }
+    }
+    assert_eq!((proc.stdout_head(), proc.stderr_head()), (&b"one\ntw"[..], &b"a\n\xff"[..]));
+    proc.forget_stderr_head();
+    assert!(proc.stderr_head().is_empty());
+}
+
 fn plain(stdout: &str, code: i32) -> Ended {
     Ended { stdout: stdout.into(), code: Some(code), ..Ended::default() }
 }

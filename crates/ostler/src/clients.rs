@@ -6,7 +6,7 @@
 
 use std::{sync::OnceLock, time::Duration};
 
-use reqwest::{Client, Url, redirect::Policy};
+use reqwest::{Client, Response, Url, redirect::Policy};
 
 /// Clients for calls with and without encryption.
 #[derive(Debug)]
@@ -48,4 +48,22 @@ impl Clients {
             .build()?;
         Ok(cell.get_or_init(|| client))
     }
+}
+
+/// Reads the start of an answer, of `max` bytes at most, and returns whether
+/// there is more. What came before a failure, or before nobody waited any more, is
+/// in `start` all the same.
+pub(crate) async fn read_start(
+    mut response: Response,
+    max: usize,
+    start: &mut Vec<u8>,
+) -> reqwest::Result<bool> {
+    while let Some(chunk) = response.chunk().await? {
+        start.extend_from_slice(&chunk);
+        if start.len() > max {
+            start.truncate(max);
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -148,6 +148,8 @@ fn first_line(bytes: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
 
     const KEEP: usize = 64 * 1024;
@@ -207,11 +209,19 @@ mod tests {
     #[tokio::test]
     async fn one_that_hangs_is_ended_with_all_that_it_started() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pid");
-        let script = format!("sleep 1000 & echo $! > {}; wait", file.display());
-        let limit = Duration::from_secs(1);
-        assert_eq!(shell(&script, limit).await, Err(CommandError::Late(limit)));
-        let pid = std::fs::read_to_string(file).unwrap();
+        let pipe = folder.path().join("pid");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let script = format!("sleep 1000 & echo $! > {}; wait", pipe.display());
+        // The time is over when it hangs, however long it took to come to that.
+        let until_hanging = async {
+            let pid = tokio::fs::read_to_string(pipe).await.unwrap();
+            time::pause();
+            time::advance(PATIENCE).await;
+            time::resume();
+            pid
+        };
+        let (end, pid) = tokio::join!(shell(&script, PATIENCE), until_hanging);
+        assert_eq!(end, Err(CommandError::Late(PATIENCE)));
         let process = Path::new("/proc").join(pid.trim());
         // Its keeper kills it; that it did is not waited for when it is dropped.
         while process.exists() {

@@ -2,10 +2,12 @@
 //! what is taken from a configuration that changes, and how it ends.
 //!
 //! Start: configuration, store (locked, brought up to date), the active agent,
-//! what listens, what was interrupted, work, ready. Nothing is begun before
-//! everything that could stand in the way was looked at. Stop, in the reverse
-//! order: not ready, no more input, no more turns, those that run get a grace,
-//! replies leave, the log is written, the store is closed.
+//! what listens, hooks of the start, what was interrupted, work, ready, the
+//! instructions of the start. Nothing is begun before everything that could stand
+//! in the way was looked at. Stop: not ready, no more input, hooks of the stop, no
+//! more turns (hooks and turns share a grace), hooks that run beside, the log is
+//! written, replies leave, the archive is completed, kept processes end,
+//! connections end, the store is closed.
 
 mod hooks;
 mod http;
@@ -36,6 +38,7 @@ use crate::{
         delivery::{Delivery, Pace},
         policy::Policy,
     },
+    hooks::happening::Happening,
     logging,
     outbound::folder,
     prompt,
@@ -126,7 +129,8 @@ impl Parts {
 }
 
 impl Daemon {
-    /// Starts everything. Returns when it is ready.
+    /// Starts everything. Returns when it is ready. Dropping the future ends what
+    /// was begun: nothing works before the last thing that is waited for here.
     pub(crate) async fn start(parts: Parts) -> Result<Self, StartError> {
         raise_file_limit();
         let here = std::env::current_dir().map_err(StartError::Folder)?;
@@ -183,7 +187,8 @@ impl Daemon {
         phase.send_replace(Phase::Ready);
         notifier.ready(&format!("listening on http://{address}"));
         tracing::info!(http = %address, store = %store.location(), "ready");
-        hooks::after_start(&gateway, &started).await;
+        // Not waited for: what works already must be returned, so that it can be stopped.
+        tasks.spawn(instruct(gateway.clone(), started, stop.clone()));
         let store = store.clone();
         Ok(Self {
             gateway,
@@ -225,6 +230,11 @@ impl Daemon {
             tracing::warn!("the store did not close in time");
         }
     }
+}
+
+/// Gives the instructions of the start, unless the gateway stops before.
+async fn instruct(gateway: Gateway, started: Happening, stop: CancellationToken) {
+    stop.run_until_cancelled(hooks::after_start(&gateway, &started)).await;
 }
 
 /// Tells the service manager that the gateway lives, for as long as it does.

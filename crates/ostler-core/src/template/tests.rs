@@ -116,6 +116,20 @@ fn a_subcommand_keeps_its_place_and_comes_once() {
 }
 
 #[test]
+fn a_word_that_no_program_could_be_started_with_is_refused() {
+    let fits = "x".repeat(LONGEST_WORD);
+    let filled = |words: &[&str], prompt: &str| {
+        fill(&FACTS, &template(words), &Open::New, prompt, prompt.as_bytes(), &flags())
+    };
+    assert_eq!(filled(&["/bin/echo", "{{Body}}"], &fits).unwrap().args, [OsString::from(&fits)]);
+    for words in [&["/bin/echo", "{{Body}}!"], &["/bin/echo", "--x={{Body}}"]] {
+        let LaunchError::BadTemplate { why } = filled(words, &fits).unwrap_err();
+        assert!(why.contains("the system takes 131071; without {{Body}} in it"), "{why}");
+    }
+    assert!(filled(&["/bin/cat"], &fits.repeat(2)).is_ok());
+}
+
+#[test]
 fn a_template_without_a_program_or_with_one_that_a_message_chooses_is_refused() {
     for words in [&[][..], &[""], &["{{Nope}}"], &["{{From}}"], &["/bin/{{ Body }}"]] {
         assert!(fill(&FACTS, &template(words), &Open::New, "hi", b"hi", &[]).is_err());

@@ -15,7 +15,7 @@ use tokio::time;
 use self::verdict::{judge, no_answer, retry_after};
 use super::{Next, Reply, ReplyError, SendError, Sent, reply::Unreadable};
 use crate::{
-    clients::Clients,
+    clients::{Clients, read_start},
     clock::Millis,
     id::{ConversationId, JobId, OutboxId, TurnId},
     store::outbox::Sending,
@@ -152,7 +152,9 @@ impl Webhook {
         let after = response.headers().get(header::RETRY_AFTER);
         let after = after.and_then(|after| after.to_str().ok());
         let after = after.and_then(|after| retry_after(after, now));
-        let said = time::timeout(self.limits.body, start_of(response)).await.unwrap_or_default();
+        let mut said = Vec::new();
+        // As far as it comes.
+        time::timeout(self.limits.body, read_start(response, READ, &mut said)).await.ok();
         Err(judge(status, after, &said))
     }
 }
@@ -160,19 +162,6 @@ impl Webhook {
 /// Makes an error of a message that certainly did not leave.
 fn certain(next: Next, reason: String) -> SendError {
     SendError { reason, next, is_unsure: false }
-}
-
-/// Reads the start of an answer, as far as it comes.
-async fn start_of(mut response: Response) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        body.extend_from_slice(&chunk);
-        if body.len() >= READ {
-            body.truncate(READ);
-            break;
-        }
-    }
-    body
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! What hooks do when the gateway starts and stops.
 
-use std::time::Duration;
+use std::{future, time::Duration};
 
 use tokio::time::{self, Instant};
+use tokio_util::sync::CancellationToken;
 
 use super::StartError;
 use crate::{
@@ -46,25 +47,46 @@ pub(super) async fn after_start(gateway: &Gateway, happening: &Happening) {
 /// Does what is to be done before the gateway stops, in order, and waits for
 /// it. At the deadline what is left is given up.
 pub(super) async fn before_stop(gateway: &Gateway, deadline: Instant) {
+    let over = CancellationToken::new();
+    let grace = async {
+        time::sleep_until(deadline).await;
+        over.cancel();
+        future::pending().await
+    };
+    tokio::select! {
+        () = run_all(gateway, &over) => {}
+        () = grace => {}
+    }
+}
+
+/// Does it until the time is over.
+async fn run_all(gateway: &Gateway, over: &CancellationToken) {
     let happening = Happening::of_gateway(HookEvent::Stop, Millis::now());
     let (policy, runner) = (gateway.policy(), Runner::new());
     for hook in policy.hooks.due(&happening) {
         let name = hook.name.as_str();
         let is_done = match &hook.action {
-            _ if Instant::now() >= deadline => false,
+            _ if over.is_cancelled() => false,
             HookAction::Instruction(text) => {
                 let follow = async {
                     match gateway.instruct(hook, text, &happening).await {
-                        Some(job) => follow(gateway, job, deadline).await,
+                        Some(job) => follow(gateway, job, over).await,
                         None => true,
                     }
                 };
-                // The store may be away.
-                time::timeout_at(deadline + CANCELLING, follow).await.unwrap_or(false)
+                let late = async {
+                    over.cancelled().await;
+                    time::sleep(CANCELLING).await;
+                };
+                tokio::select! {
+                    is_done = follow => is_done,
+                    // The store may be away.
+                    () = late => false,
+                }
             }
             HookAction::Command(_) | HookAction::Url(_) => {
                 let run = runner.run(&policy.hooks, hook, &happening);
-                time::timeout_at(deadline, run).await.is_ok()
+                over.run_until_cancelled(run).await.is_some()
             }
         };
         if !is_done {
@@ -76,17 +98,17 @@ pub(super) async fn before_stop(gateway: &Gateway, deadline: Instant) {
 /// Follows a job to its end; returns whether it came to that. One that did not is
 /// cancelled: the next gateway must not begin with what was to be done at the
 /// end of this one.
-async fn follow(gateway: &Gateway, job: JobId, deadline: Instant) -> bool {
+async fn follow(gateway: &Gateway, job: JobId, over: &CancellationToken) -> bool {
     let mut follower = gateway.follow(job);
     loop {
-        match time::timeout_at(deadline, follower.next()).await {
-            Ok(Ok(Followed::Events(_))) => {}
-            Ok(Ok(Followed::Ended(_) | Followed::Unknown)) => return true,
-            Ok(Err(error)) => {
+        match over.run_until_cancelled(follower.next()).await {
+            Some(Ok(Followed::Events(_))) => {}
+            Some(Ok(Followed::Ended(_) | Followed::Unknown)) => return true,
+            Some(Err(error)) => {
                 tracing::warn!(%error, "what came of an instruction cannot be seen");
                 break;
             }
-            Err(_) => break,
+            None => break,
         }
     }
     if let Err(error) = gateway.cancel_job(job).await {

@@ -2,14 +2,14 @@
 //! both can answer with a note.
 
 use ostler_core::{agent::Stdin, environment::Variables, failure::chain};
-use reqwest::{Response, header};
+use reqwest::header;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::time;
 
 use super::happening::Happening;
 use crate::{
-    clients::Clients,
+    clients::{Clients, read_start},
     command::{Command, End, Excess},
     config::{Hook, HookEvent},
 };
@@ -105,13 +105,17 @@ async fn call(
     let kind = response.headers().get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match kind.as_str() {
-        "text/plain" => Ok(note(&start_of(response).await.map_err(unheard)?.0)),
-        "application/json" => {
-            let (body, is_more) = start_of(response).await.map_err(unheard)?;
-            if is_more { Err(failed("its answer is longer than 64 KiB")) } else { noted(&body) }
-        }
-        _ => Ok(None),
+    let is_text = match kind.as_str() {
+        "text/plain" => true,
+        "application/json" => false,
+        _ => return Ok(None),
+    };
+    let mut said = Vec::new();
+    let is_more = read_start(response, LONGEST_ANSWER, &mut said).await.map_err(unheard)?;
+    match (is_text, is_more) {
+        (true, _) => Ok(note(&said)),
+        (false, true) => Err(failed("its answer is longer than 64 KiB")),
+        (false, false) => noted(&said),
     }
 }
 
@@ -137,17 +141,4 @@ fn note(said: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(said).replace('\0', "");
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// Reads the start of an answer, and says whether there is more.
-async fn start_of(mut response: Response) -> reqwest::Result<(Vec<u8>, bool)> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        body.extend_from_slice(&chunk);
-        if body.len() > LONGEST_ANSWER {
-            body.truncate(LONGEST_ANSWER);
-            return Ok((body, true));
-        }
-    }
-    Ok((body, false))
 }

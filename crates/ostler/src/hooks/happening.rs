@@ -162,3 +162,16 @@ fn word(reason: Reason) -> &'static str {
 fn start_of(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_for_a_reason_is_the_one_in_the_json() {
+        use Reason::{Agent, Asked, Failed, Idle, Lost};
+        for reason in [Asked, Idle, Agent, Lost, Failed] {
+            assert_eq!(json!(reason), word(reason));
+        }
+    }
+}

@@ -58,13 +58,15 @@ pub(crate) fn read(folder: &Path, occasion: Occasion) -> Found {
         system.extend(guide);
     }
     system.extend(reader.sections(Place::Memory));
+    system.extend(reader.skills());
+    // Last: what counts at times must not take room from what always counts, or
+    // the system prompt of a session would change from turn to turn.
     let mut before = Vec::new();
     for place in [Place::Boot, Place::Heartbeat] {
         if place.applies(occasion) {
             before.extend(reader.sections(place));
         }
     }
-    system.extend(reader.skills());
     Found { system, before, troubles: reader.troubles }
 }
 

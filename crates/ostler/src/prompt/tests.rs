@@ -120,6 +120,24 @@ fn some_files_count_at_their_time_only() {
 }
 
 #[test]
+fn the_system_prompt_is_the_same_at_all_times() {
+    let large = "word ".repeat(12 * 1024);
+    let skill = "step ".repeat(2 * 1024);
+    let folder = folder(&[
+        ("SOUL.md", &"kind ".repeat(8 * 1024)),
+        ("BOOT.md", &large),
+        ("HEARTBEAT.md", &large),
+        ("skills/a/SKILL.md", &skill),
+        ("skills/b/SKILL.md", &skill),
+    ]);
+    let (system, ..) = found(folder.path(), LATER);
+    assert!(system.contains("# Skill: b\n\nstep "));
+    for occasion in [FIRST, HEARTBEAT, Occasion { is_first: true, ..HEARTBEAT }] {
+        assert!(found(folder.path(), occasion).0 == system, "{occasion:?}");
+    }
+}
+
+#[test]
 fn an_agent_is_told_where_its_memory_is_unless_nobody_may_write_it() {
     let folder = folder(&[("MEMORY.md", "Jo likes tea.")]);
     let (said, ..) = found(folder.path(), LATER);
@@ -155,9 +173,9 @@ fn what_cannot_be_read_is_told_and_the_rest_counts() {
         "TOOLS.md: it is no UTF-8 text",
         "AGENTS.md: it cannot be read: ",
         "MEMORY.md: it leads nowhere",
-        "BOOT.md: only its first 65536 bytes are used",
         "skills/folder/SKILL.md: it is a folder",
         "skills/loop: the folder cannot be read: ",
+        "BOOT.md: only its first 65536 bytes are used",
     ];
     assert_eq!(troubles.len(), starts.len(), "{troubles:#?}");
     for (trouble, start) in troubles.iter().zip(starts) {

@@ -6,7 +6,10 @@
 //! that is kept gets the same. The plain one is the literal line that existing
 //! deployments rely on.
 
-use std::{ffi::OsString, path::Path};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use super::{
     prompt::{self, is_safe_argument, plain_input, user_message},
@@ -15,11 +18,11 @@ use super::{
 use crate::{
     agent::{
         CommandLine, Launch, LaunchError, Stdin, WarmLaunch,
-        command_line::{push, push_variables, warn_if_asking},
+        command_line::{push, push_variables, warn_if, warn_if_asking},
     },
     event::Mode,
     request::{Format, Open, Permissions, ProjectSettings, PromptCommands, Template, Thinking},
-    template::{self, TemplateFacts},
+    template::{self, TemplateFacts, is_agent},
 };
 
 /// The limit of model calls in the literal line when none was asked for.
@@ -52,6 +55,8 @@ const TEMPLATE: TemplateFacts = TemplateFacts {
     subcommand: None,
     spellings: &[
         &["-p", "--print"],
+        // 2.1.325 takes both; older versions refuse to start with them.
+        &["--append-system-prompt-file", "--append-system-prompt"],
         &["--tools", "--dangerously-skip-permissions", "--permission-mode"],
         &["--dangerously-skip-permissions", "--permission-mode", "--tools"],
     ],
@@ -177,6 +182,13 @@ fn from_template(launch: &Launch<'_>, template: &Template) -> Result<CommandLine
     let flags = template::groups(&own.args);
     let input = plain_input(launch);
     let line = template::fill(&TEMPLATE, template, launch.open, launch.prompt, &input, &flags)?;
+    let is_agent = template.command.first().is_some_and(|word| is_agent(TEMPLATE.program, word));
+    let is_given = |(path, _): &(PathBuf, _)| line.args.iter().any(|word| word == path.as_os_str());
+    warn_if(
+        &mut own.warnings,
+        is_agent && !own.files.iter().all(is_given),
+        "the command line has a system prompt of its own; the configured one is not given",
+    );
     Ok(CommandLine { files: own.files, warnings: own.warnings, ..line })
 }
 

@@ -1,6 +1,8 @@
 //! Starting and stopping with hooks, whatever these do.
 
-use std::{fs, path::Path};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::*;
 use crate::{
@@ -77,15 +79,20 @@ on_both! {
     async fn a_hanging_hook_does_not_keep_the_gateway_from_stopping(store: Store) {
         let folder = tempfile::tempdir().unwrap();
         let pid = folder.path().join("pid");
+        mknodat(CWD, &pid, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let rig = Rig::new(store, with(vec![
             shell("hangs", STOP, &format!("echo $$ > {}; sleep 1000", pid.display())),
             shell("never", STOP, &touch("never", folder.path())),
             to("a", instruction("too-late", STOP, "never")),
         ])).await;
-        let began = Instant::now();
-        before_stop(&rig.gateway, began + SHORT).await;
-        assert!(began.elapsed() < LONG);
-        let process = Path::new("/proc").join(fs::read_to_string(pid).unwrap().trim());
+        let over = CancellationToken::new();
+        let until_hanging = async {
+            let pid = time::timeout(LONG, tokio::fs::read_to_string(pid)).await.unwrap().unwrap();
+            over.cancel();
+            pid
+        };
+        let ((), pid) = tokio::join!(run_all(&rig.gateway, &over), until_hanging);
+        let process = Path::new("/proc").join(pid.trim());
         while process.exists() {
             tokio::task::yield_now().await;
         }
@@ -114,8 +121,12 @@ on_both! {
         let bye = to("a", instruction("bye", STOP, "hang"));
         let rig = Rig::new(store.clone(), with(vec![bye])).await;
         rig.gateway.close();
-        let deadline = Instant::now() + SHORT;
-        tokio::join!(before_stop(&rig.gateway, deadline), rig.until_hanging());
+        let over = CancellationToken::new();
+        let until_hanging = async {
+            rig.until_hanging().await;
+            over.cancel();
+        };
+        tokio::join!(run_all(&rig.gateway, &over), until_hanging);
         let rig = rig.again().await;
         rig.ask("a", "hello").await;
         let stats = Queue::new(store).stats().await.unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::request::{Permissions, ProjectSettings, PromptCommands, Thinking};
+use crate::request::{Permissions, ProjectSettings, PromptCommands, Template, Thinking};
 
 const ISOLATED: [&str; 3] = ["--setting-sources", "user", "--strict-mcp-config"];
 
@@ -81,6 +81,24 @@ fn the_literal_line_is_there_word_for_word() {
                     --model|claude-sonnet-5-5|--resume|an-id";
     assert_eq!(argv(&line), expected.split('|').collect::<Vec<_>>());
     assert!(line.warnings.is_empty());
+}
+
+#[test]
+fn trap_a_template_with_a_system_prompt_of_its_own_gets_no_second_one() {
+    let filled = |flag: &str| {
+        let command = ["claude", flag, "Be kind.", "{{Body}}"].map(str::to_owned).to_vec();
+        let template = Some(Template { command, ..Template::default() });
+        let line =
+            command_line(&Options { template, ..full(Format::Json) }, &Open::New, "say hello");
+        let is_one = |word: &&&str| word.starts_with("--append-system-prompt");
+        (argv(&line).iter().filter(is_one).count(), line.warnings)
+    };
+    let warning =
+        "the command line has a system prompt of its own; the configured one is not given";
+    for flag in ["--append-system-prompt", "--append-system-prompt-file"] {
+        assert_eq!(filled(flag), (1, vec![warning.to_owned()]), "{flag}");
+    }
+    assert_eq!(filled("--name"), (1, vec![]));
 }
 
 #[test]
