@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     clock::Millis,
+    config::Busy,
     queue::{Queue, WorkerId},
 };
 
@@ -23,6 +24,22 @@ on_both! {
         assert_eq!(begun[1]["resumed"], true);
         assert_eq!(text_of(&rig.end_of(next).await.1), "next");
         assert_eq!(rig.calls(), ["new|one", "s1|gate", "s1|gate", "s1|next"]);
+        rig.stop().await;
+    }
+
+    async fn a_turn_that_was_cut_off_by_a_stop_has_not_failed(store: Store) {
+        let rig = Rig::new(store, Knobs { busy: Busy::Combine, retries: 1, ..Knobs::default() }).await;
+        rig.ask("a", "one").await;
+        let wishes = Wishes { session: Some("s9".to_owned()), ..Wishes::default() };
+        let sent = |text| Inbound { wishes: wishes.clone(), ..inbound("a", text) };
+        let job = rig.try_send(sent("gate")).await.unwrap().job;
+        rig.until_hanging().await;
+        rig.try_send(sent("and this")).await.unwrap();
+        let rig = rig.again().await;
+        rig.until_hanging().await;
+        rig.open_gate().await;
+        assert_eq!(text_of(&rig.end_of(job).await.1), "opened");
+        assert_eq!(rig.calls(), ["new|one", "s9|gate", "s9|gate//and this"]);
         rig.stop().await;
     }
 
