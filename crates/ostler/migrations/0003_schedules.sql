@@ -31,3 +31,7 @@ ALTER TABLE turns ADD COLUMN is_heartbeat BIGINT NOT NULL DEFAULT 0;
 
 CREATE INDEX conversations_by_last_word ON conversations (last_user_at)
     WHERE last_user_at IS NOT NULL;
+
+-- Those that end at the same time have an order, too.
+DROP INDEX jobs_unanswered;
+CREATE INDEX jobs_unanswered ON jobs (kind, ended_at, id) WHERE state IN ('dead', 'cancelled');

@@ -125,6 +125,30 @@ pub(crate) async fn abandon_unasked(
     conn.execute(sql, values![begun_before, now]).await
 }
 
+/// Returns turns that run, as far as the store knows, though their jobs are over:
+/// nobody is left to end them.
+pub(crate) async fn left_behind(conn: &mut Conn, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    let sql = "SELECT id FROM turns
+               WHERE state = 'running' AND job IS NOT NULL
+                   AND NOT EXISTS (
+                       SELECT 1 FROM jobs
+                       WHERE jobs.id = turns.job AND jobs.state IN ('waiting', 'ready', 'running'))
+               ORDER BY id LIMIT +$1";
+    let rows = conn.fetch_all(sql, values![i64::from(limit)]).await?;
+    rows.iter().map(|row| row.parsed("id")).collect()
+}
+
+/// Notes that one of them will never end.
+pub(crate) async fn abandon_one(
+    conn: &mut Conn,
+    id: TurnId,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET state = 'abandoned', ended_at = $2
+               WHERE id = $1 AND state = 'running'";
+    conn.execute(sql, values![id, now]).await.map(drop)
+}
+
 /// Whether a turn runs, as far as the store knows.
 pub(crate) async fn is_running(conn: &mut Conn, id: TurnId) -> Result<bool, StoreError> {
     let sql = "SELECT 1 AS found FROM turns WHERE id = $1 AND state = 'running'";

@@ -4,7 +4,12 @@ use super::*;
 use crate::{
     clock::Millis,
     config::Busy,
+    id::TurnId,
     queue::{Queue, WorkerId},
+    store::{
+        StoreError,
+        turns::{self, NewTurn, TurnState},
+    },
 };
 
 on_both! {
@@ -72,6 +77,36 @@ on_both! {
         let (events, ending) = rig.end_of(job).await;
         assert_eq!(text_of(&ending), "hello");
         assert_eq!(events[0]["attempt"], 2);
+        rig.stop().await;
+    }
+
+    async fn a_turn_whose_job_is_over_does_not_run_for_ever(store: Store) {
+        let queue = Queue::new(store.clone());
+        let rig = Rig::new(store.clone(), Knobs { at_once: 0, ..Knobs::default() }).await;
+        let Accepted { job, conversation, .. } = rig.send("a", "hello").await;
+        let past = Millis::now().before(Duration::from_secs(60));
+        let turn = NewTurn {
+            id: TurnId::new(),
+            conversation,
+            job: Some(job),
+            attempt: 1,
+            agent: "pi".to_owned(),
+            begun_at: past,
+        };
+        store.must(turn.clone(), |conn, turn| Box::pin(turns::begin(conn, turn))).await;
+        let state = || async {
+            rig.gateway.keep_up_now().await.unwrap();
+            let find = store.read(turn.id, |conn, id| Box::pin(turns::find(conn, *id)));
+            let found: Result<_, StoreError> = find.await;
+            found.unwrap().unwrap().state
+        };
+        let (worker, lease) = (WorkerId::new("dies"), Duration::from_secs(1));
+        while queue.claim(&worker, past, lease).await.unwrap().is_some() {
+            assert_eq!(state().await, TurnState::Running);
+            queue.reclaim(Millis::now()).await.unwrap();
+        }
+        assert_eq!(queue.find(job).await.unwrap().unwrap().state, JobState::Dead);
+        assert_eq!(state().await, TurnState::Abandoned);
         rig.stop().await;
     }
 }
