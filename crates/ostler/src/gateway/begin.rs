@@ -144,8 +144,8 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         begun_at: claim.now,
     };
     turns::begin(conn, &turn).await?;
-    if job.kind == HEARTBEAT {
-        turns::mark_heartbeat(conn, turn.id).await?;
+    if payload.origin.is_aside() {
+        turns::mark_aside(conn, turn.id).await?;
     }
     let joined = match claim.policy.rules.busy {
         // What failed together is tried alone.

@@ -94,20 +94,20 @@ pub(crate) async fn end(
     Ok(conn.execute(sql, values![id, result, now]).await? > 0)
 }
 
-/// Notes that a turn is a heartbeat's.
-pub(crate) async fn mark_heartbeat(conn: &mut Conn, id: TurnId) -> Result<(), StoreError> {
-    let sql = "UPDATE turns SET is_heartbeat = 1 WHERE id = $1";
+/// Notes that a turn is one beside the conversation, which keeps no session alive.
+pub(crate) async fn mark_aside(conn: &mut Conn, id: TurnId) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET is_aside = 1 WHERE id = $1";
     conn.execute(sql, values![id]).await.map(drop)
 }
 
-/// Returns the newest turn of a conversation that a job asked for. Heartbeats do
-/// not count.
+/// Returns the newest turn of a conversation that a job asked for. Those beside it
+/// do not count.
 pub(crate) async fn last_of(
     conn: &mut Conn,
     conversation: ConversationId,
 ) -> Result<Option<StoredTurn>, StoreError> {
     let sql = "SELECT * FROM turns WHERE conversation = $1 AND job IS NOT NULL
-                   AND is_heartbeat = 0
+                   AND is_aside = 0
                ORDER BY id DESC LIMIT 1";
     let row = conn.fetch_optional(sql, values![conversation]).await?;
     row.map(|row| StoredTurn::from_row(&row)).transpose()
