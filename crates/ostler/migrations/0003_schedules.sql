@@ -26,8 +26,12 @@ CREATE TABLE schedules (
     CHECK ((to_channel IS NULL) = (to_address IS NULL))
 );
 
--- Turns of heartbeats keep no session alive.
-ALTER TABLE turns ADD COLUMN is_heartbeat BIGINT NOT NULL DEFAULT 0;
+-- Turns beside the conversation, of heartbeats and hooks, keep no session alive.
+ALTER TABLE turns ADD COLUMN is_aside BIGINT NOT NULL DEFAULT 0;
 
 CREATE INDEX conversations_by_last_word ON conversations (last_user_at)
     WHERE last_user_at IS NOT NULL;
+
+-- Those that end at the same time have an order, too.
+DROP INDEX jobs_unanswered;
+CREATE INDEX jobs_unanswered ON jobs (kind, ended_at, id) WHERE state IN ('dead', 'cancelled');

@@ -24,6 +24,7 @@ mod instructions;
 mod joined;
 mod leases;
 mod log;
+mod opened;
 mod persistence;
 pub(crate) mod policy;
 mod record;
@@ -31,6 +32,7 @@ mod requests;
 mod result;
 mod retry;
 mod runtime;
+mod steering;
 mod telling;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -12,7 +12,10 @@ use crate::{
     channel::Reply,
     clock::Millis,
     config::Scope,
-    gateway::inbound::{LOCAL, Refusal},
+    gateway::{
+        gate,
+        inbound::{LOCAL, Refusal},
+    },
     id::{ConversationId, MessageId},
     store::{
         Conn,
@@ -72,11 +75,7 @@ pub(crate) async fn store(
         Target::At(address) => address.clone(),
         Target::Newest => messages::newest_place(conn).await?.ok_or(Refusal::NobodyThere)?,
     };
-    let place = match scope {
-        Scope::Global if target.channel() != LOCAL => Address::new("global", "all")?,
-        // Whom of several senders it is for is not known; it is a place of its own.
-        Scope::Global | Scope::PerSender | Scope::PerChannel | Scope::PerGroup => target.clone(),
-    };
+    let place = gate::shared(&target, scope)?;
     let conversation = conversations::find_or_begin(conn, &place, now).await?.id;
     let from = outgoing.from.as_deref().unwrap_or(SENDER);
     let message = NewMessage {

@@ -1,8 +1,7 @@
 //! One attempt at a job: the turn, from its start to the write that ends it.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
-use jiff::Timestamp;
 use ostler_core::{
     CliAgent,
     cli_agent::StartError,
@@ -15,15 +14,16 @@ use ostler_core::{
 use tokio::sync::watch;
 
 use super::{
-    begin::{Beginning, Begun, Place, TOGETHER, joining},
+    begin::{Beginning, Begun, Place},
     conclusion::{Conclusion, without_turn},
     ending::{self, Ending, SessionEnd, status},
-    inbound::Origin,
     instructions,
+    opened::Opened,
     policy::Policy,
-    record::record,
+    record::{self, record},
     requests::Requests,
     result::Outcome,
+    steering::Steering,
     telling::{self, News},
     text::{self, Question},
     tools::Tools,
@@ -31,9 +31,9 @@ use super::{
 use crate::{
     clock::Millis,
     config::Busy,
-    id::{JobId, TurnId},
+    id::TurnId,
     queue::{JobEnd, Ticket},
-    store::{StoreError, Topic, events::NewEvent, jobs, sessions, turns},
+    store::{Topic, events::NewEvent},
 };
 
 /// What is wanted of a running job. Later ones are never less urgent.
@@ -101,10 +101,13 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
             without_turn(JobEnd::Dead { reason }, place, outcome)
         }
     };
-    let end = telling::End::of(&ending);
-    let state = ending::write(&tools, &ticket, ending).await;
-    if let (Some(news), Some(state)) = (news, state) {
-        news.end(&tools, &policy, &end, state);
+    let mut end = telling::End::of(&ending);
+    let Some(ended) = ending::write(&tools, &ticket, ending).await else { return };
+    if ended.is_bare {
+        end.is_not_stored();
+    }
+    if let Some(news) = news {
+        news.end(&tools, &policy, &end, ended.state);
     }
 }
 
@@ -119,17 +122,11 @@ struct Attempt<'a> {
     /// What hooks put before the prompt.
     notes: Vec<String>,
     /// The session that is stored.
-    session: Option<String>,
+    opened: Opened,
     requests: Requests,
-    /// Messages that were handed to the turn, which has not said yet whether it
-    /// takes them.
-    handed: Vec<(JobId, String)>,
-    /// Messages that it took.
-    steered: Vec<JobId>,
+    steering: Steering,
     /// What is written with the end.
     last: Vec<NewEvent>,
-    /// Where the agent works, and its home if it has one of its own.
-    folders: (PathBuf, Option<PathBuf>),
 }
 
 impl<'a> Attempt<'a> {
@@ -141,7 +138,7 @@ impl<'a> Attempt<'a> {
         beginning: Beginning,
         wish: watch::Receiver<Wish>,
     ) -> Self {
-        let session = beginning.memo.as_ref().map(|memo| memo.id.clone());
+        let opened = Opened::new(&beginning);
         let requests = Requests::new(&tools.store, &beginning.place, id);
         Self {
             tools,
@@ -151,12 +148,10 @@ impl<'a> Attempt<'a> {
             beginning,
             wish,
             notes: Vec::new(),
-            session,
+            opened,
             requests,
-            handed: Vec::new(),
-            steered: Vec::new(),
+            steering: Steering::default(),
             last: Vec::new(),
-            folders: Default::default(),
         }
     }
 
@@ -175,7 +170,7 @@ impl<'a> Attempt<'a> {
         let (agent, mut request) = self.request();
         let told = instructions::give(&self.policy, &self.beginning, &mut request).await;
         let agent = agent.with_unasked(self.tools.unasked.listener(&self.beginning));
-        self.folders = (request.options.cwd.clone(), request.options.home.clone());
+        self.opened.by(&request);
         let turn = match agent.start(request).await {
             Ok(turn) => turn,
             Err(StartError::ShuttingDown) => return Some(self.conclusion().put_back()),
@@ -201,14 +196,9 @@ impl<'a> Attempt<'a> {
 
     /// Makes the report and the events of a turn that never began.
     fn not_started(&mut self, failure: Failure) -> TurnReport {
-        let agent = self.beginning.agent.name.clone();
-        let report = TurnReport::not_started(agent, failure.clone());
-        let told = [EventBody::Error(failure), EventBody::Complete(Box::new(report.clone()))];
-        for (body, seq) in told.into_iter().zip(1..) {
-            let turn = self.id.into();
-            let event = Event { seq, at: Timestamp::now(), turn, parent: None, body };
-            self.last.push(record(self.beginning.place.conversation, self.id, &event, None));
-        }
+        let report = TurnReport::not_started(self.beginning.agent.name.clone(), failure);
+        let conversation = self.beginning.place.conversation;
+        self.last.extend(record::not_started(conversation, self.id, &report));
         report
     }
 
@@ -221,7 +211,7 @@ impl<'a> Attempt<'a> {
             beginning: self.beginning,
             rules,
             wish,
-            steered: self.steered,
+            steered: self.steering.taken(),
             last: self.last,
             has_asked: self.requests.has_asked(),
             now: Millis::now(),
@@ -267,7 +257,14 @@ impl<'a> Attempt<'a> {
                     }
                 }
                 () = self.requests.answered() => self.requests.answer(&turn).await,
-                _ = messages.next(), if steers => self.steer(&turn).await,
+                _ = messages.next(), if steers => {
+                    let (store, lane) = (&self.tools.store, &self.ticket.lane);
+                    let first = &self.beginning.payload;
+                    let text = |payload: &_| {
+                        text::steering(&self.policy.texts, payload, self.opened.session())
+                    };
+                    self.steering.steer(store, lane, first, text, &turn).await;
+                }
             }
         }
     }
@@ -280,8 +277,11 @@ impl<'a> Attempt<'a> {
         let id = self.requests.event(&event).await;
         #[expect(clippy::wildcard_enum_match_arm, reason = "the others are only stored")]
         match &event.body {
-            EventBody::Status(Status::Session { session_id }) => self.keep(session_id).await,
-            EventBody::Status(Status::Steered { text }) => self.took(text),
+            EventBody::Status(Status::Session { session_id }) => {
+                let place = &self.beginning.place;
+                self.opened.keep(&self.tools.store, place, self.id, session_id).await;
+            }
+            EventBody::Status(Status::Steered { text }) => self.steering.took(text),
             _ => {}
         }
         let stored = record(self.beginning.place.conversation, self.id, &event, id);
@@ -296,65 +296,5 @@ impl<'a> Attempt<'a> {
             self.tools.log.append(stored).await.ok();
         }
         None
-    }
-
-    /// Keeps a session as soon as it has a name: if this gateway is killed, the
-    /// next attempt goes on with it.
-    async fn keep(&mut self, session: &str) {
-        let is_heartbeat = self.beginning.payload.origin == Origin::Heartbeat;
-        if is_heartbeat || self.session.as_deref() == Some(session) {
-            return;
-        }
-        self.session = Some(session.to_owned());
-        let agent = self.beginning.agent.name.to_string();
-        let mut memo = ostler_core::Memo::of_id(agent.clone(), session);
-        memo.cwd = Some(self.folders.0.clone());
-        memo.home.clone_from(&self.folders.1);
-        let session = ending::stored(&memo, Millis::now());
-        let args = (self.beginning.place.conversation, self.id, agent, session);
-        let kept = self.tools.store.write_repeatable(args, |conn, args| {
-            let (conversation, turn, agent, session) = args;
-            Box::pin(async move {
-                // If the job is another's by now, so is the session.
-                if turns::is_running(conn, *turn).await? {
-                    sessions::keep(conn, *conversation, agent, session).await?;
-                }
-                Ok::<_, StoreError>(())
-            })
-        });
-        if let Err(error) = kept.await {
-            // It is stored again with the end of the turn.
-            tracing::warn!(%error, "the name of a session could not be stored yet");
-        }
-    }
-
-    /// Hands the turn what has come since it began.
-    async fn steer(&mut self, turn: &Turn) {
-        let lane = self.ticket.lane.clone();
-        let behind = self
-            .tools
-            .store
-            .read(lane, |conn, lane| Box::pin(jobs::waiting_behind(conn, lane, TOGETHER)));
-        let Ok(behind) = behind.await else { return };
-        for (job, payload) in joining(&self.beginning.payload, behind) {
-            let is_handed = self.handed.iter().any(|(handed, _)| *handed == job);
-            if is_handed || self.steered.contains(&job) {
-                continue;
-            }
-            let text = text::steering(&self.policy.texts, &payload, self.session.as_deref());
-            // What it does not take is its own turn, later.
-            if turn.steer(&text).await.is_err() {
-                return;
-            }
-            self.handed.push((job, text));
-        }
-    }
-
-    /// Notes that the turn took a text.
-    fn took(&mut self, text: &str) {
-        if let Some(at) = self.handed.iter().position(|(_, handed)| handed == text) {
-            let (job, _) = self.handed.remove(at);
-            self.steered.push(job);
-        }
     }
 }

@@ -98,6 +98,7 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
     };
     let (sender, origin) = (payload.sender.clone(), payload.origin);
     let place = Place { conversation: id, target, sender, origin };
+    let history = history(conn, job, claim.now).await?;
     match job.kind.as_str() {
         RESET => {
             let ends = sessions::list(conn, id).await?.into_iter().next();
@@ -122,8 +123,7 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         Ok(chosen) => chosen,
         Err(why) => return unusable(Some(place), &why),
     };
-    let history = history(conn, job, claim.now).await?;
-    let has_failed = history.iter().any(|turn| turn.state == TurnState::Ended);
+    let has_failed = failures(&history).next().is_some();
     let mut reset = ends.map(|ends| (Reason::Agent, Some(ends)));
     // An earlier attempt may have begun the fresh session already.
     if let Some(fresh) = payload.fresh.filter(|_| history.is_empty()) {
@@ -144,8 +144,8 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         begun_at: claim.now,
     };
     turns::begin(conn, &turn).await?;
-    if job.kind == HEARTBEAT {
-        turns::mark_heartbeat(conn, turn.id).await?;
+    if payload.origin.is_aside() {
+        turns::mark_aside(conn, turn.id).await?;
     }
     let joined = match claim.policy.rules.busy {
         // What failed together is tried alone.
@@ -157,7 +157,7 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
     };
     // A dead job that somebody revived begins to count anew.
     let n_failures = usize::try_from(job.failures).unwrap_or(0);
-    let earlier = history.iter().rev().take(n_failures).filter_map(failure_of).collect();
+    let earlier = failures(&history).take(n_failures).collect();
     let beginning = Beginning { place, payload, agent, memo, earlier, joined, reset };
     Ok(Begun::Turn(Box::new(beginning)))
 }
@@ -236,9 +236,12 @@ fn memo(kept: Option<Session>, agent: &AgentRef, named: Option<&str>) -> Option<
 /// ones, up to the first that wants something else, goes elsewhere, or would make
 /// it too long.
 pub(crate) fn joining(first: &Payload, behind: Vec<Job>) -> Vec<(JobId, Payload)> {
-    let mut length = first.text.len();
+    let spoken = |payload: &Payload| {
+        payload.text.len() + payload.details.transcript.as_ref().map_or(0, String::len)
+    };
+    let mut length = spoken(first);
     let mut joins = |payload: &Payload| {
-        length += payload.text.len();
+        length += spoken(payload);
         payload.fresh.is_none()
             && first.origin.is_spoken()
             && length <= LONGEST
@@ -252,6 +255,13 @@ pub(crate) fn joining(first: &Payload, behind: Vec<Job>) -> Vec<(JobId, Payload)
         payload.filter(|payload| job.kind == PROMPT && joins(payload)).map(|it| (job.id, it))
     });
     behind.map_while(|joined| joined).collect()
+}
+
+/// Returns how earlier turns failed, the last one first. One that was cancelled
+/// because its gateway stopped is none of them.
+fn failures(history: &[StoredTurn]) -> impl Iterator<Item = FailureKind> {
+    let failures = history.iter().rev().filter_map(failure_of);
+    failures.filter(|kind| *kind != FailureKind::Cancelled)
 }
 
 /// Returns how a turn failed, if it ended and did.

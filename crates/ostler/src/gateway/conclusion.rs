@@ -16,6 +16,7 @@ use super::{
     policy::RetryRules,
     result::{self, Outcome},
     retry::{self, Next, Session},
+    steering::Taken,
 };
 use crate::{
     clock::Millis,
@@ -35,7 +36,7 @@ pub(crate) struct Conclusion {
     /// What was wanted of it.
     pub(crate) wish: Wish,
     /// Messages that the running turn took.
-    pub(crate) steered: Vec<JobId>,
+    pub(crate) steered: Vec<Taken>,
     /// The last events of the turn.
     pub(crate) last: Vec<NewEvent>,
     /// Whether it asked for a permission.
@@ -146,7 +147,7 @@ impl Conclusion {
             JobEnd::Done => {
                 let with = self.beginning.joined.iter().map(|(job, _)| *job);
                 Joined {
-                    jobs: with.chain(self.steered).collect(),
+                    jobs: with.chain(self.steered.iter().map(|taken| taken.job)).collect(),
                     state: JobState::Done,
                     reason: joined::reason(self.job),
                 }
@@ -167,6 +168,7 @@ impl Conclusion {
             outcome: Some(outcome),
             is_silent: false,
             events: self.last,
+            taken: self.steered.into_iter().map(|taken| taken.text).collect(),
         }
     }
 }
@@ -174,6 +176,6 @@ impl Conclusion {
 /// Makes an end without a turn.
 pub(crate) fn without_turn(end: JobEnd, place: Option<Place>, outcome: Option<Outcome>) -> Ending {
     let (turn, session, events) = (None, SessionEnd::AsItWas, Vec::new());
-    let (joined, is_silent) = (Joined::none(), false);
-    Ending { end, joined, place, turn, session, outcome, is_silent, events }
+    let (joined, is_silent, taken) = (Joined::none(), false, Vec::new());
+    Ending { end, joined, place, turn, session, outcome, is_silent, events, taken }
 }

@@ -9,7 +9,7 @@ use super::{
     begin::Place,
     conclusion::without_turn,
     history::{self, Speaker},
-    inbound::LOCAL,
+    inbound::{LOCAL, Origin},
     persistence::{Persistence, Then},
     result::Outcome,
     tools::Tools,
@@ -42,6 +42,8 @@ pub(crate) struct Ending {
     /// Whether people hear nothing of the outcome.
     pub(crate) is_silent: bool,
     pub(crate) events: Vec<NewEvent>,
+    /// What else the turn was told while it ran, for those who hear of it.
+    pub(crate) taken: Vec<String>,
 }
 
 /// The turn of an attempt.
@@ -63,34 +65,57 @@ pub(crate) enum SessionEnd {
     Forget,
 }
 
-/// Writes the end of an attempt, for as long as it takes. An end that the store
-/// does not take is written as a failure without anything else, so that the
-/// conversation goes on. Returns the state of the job, if this is what brought
-/// it there.
-pub(crate) async fn write(tools: &Tools, ticket: &Ticket, ending: Ending) -> Option<JobState> {
-    let queue = &tools.queue;
-    let events = ending.events.clone();
-    if let Ok(state) = write_all(queue, ticket, ending).await {
-        return state;
-    }
-    for event in events {
-        // Closed only if the gateway does not wait for this any more.
-        tools.log.append(event).await.ok();
-    }
-    let reason = "what came of it cannot be stored".to_owned();
-    let place = None;
-    let bare = without_turn(JobEnd::Dead { reason }, place, None);
-    write_all(queue, ticket, bare).await.ok().flatten()
+/// How a job stands after the end of an attempt, if that brought it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) state: JobState,
+    /// Whether the store took nothing else of it.
+    pub(crate) is_bare: bool,
 }
 
-/// The store does not take it.
-struct NotTaken;
+/// Why the job of an end that cannot be stored is dead.
+pub(crate) const NOT_STORED: &str = "what came of it cannot be stored";
 
-async fn write_all(
-    queue: &Queue,
-    ticket: &Ticket,
-    ending: Ending,
-) -> Result<Option<JobState>, NotTaken> {
+/// Writes the end of an attempt, for as long as it takes. An end that the store
+/// does not take is written as a failure with nothing but what happened before
+/// it, or without that, so that the conversation goes on.
+pub(crate) async fn write(tools: &Tools, ticket: &Ticket, ending: Ending) -> Option<Ended> {
+    let queue = &tools.queue;
+    let events = ending.events.clone();
+    let bare = || without_turn(JobEnd::Dead { reason: NOT_STORED.to_owned() }, None, None);
+    let mut is_bare = false;
+    let mut written = write_all(queue, ticket, ending).await;
+    if let Written::NotTaken = written {
+        is_bare = true;
+        let with_events = Ending { events: events.clone(), ..bare() };
+        written = write_all(queue, ticket, with_events).await;
+    }
+    if let Written::Lost | Written::NotTaken = written {
+        // Closed only if the gateway does not wait for this any more.
+        tools.log.append_all(events).await.ok();
+    }
+    if let Written::NotTaken = written {
+        written = write_all(queue, ticket, bare()).await;
+    }
+    match written {
+        Written::Now(state) => Some(Ended { state, is_bare }),
+        Written::Before | Written::Lost | Written::NotTaken => None,
+    }
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug)]
+enum Written {
+    Now(JobState),
+    /// Earlier, or never: the store is closed.
+    Before,
+    /// The job is another's.
+    Lost,
+    /// The store does not take it.
+    NotTaken,
+}
+
+async fn write_all(queue: &Queue, ticket: &Ticket, ending: Ending) -> Written {
     let Ending { end, joined, .. } = ending.clone();
     let args = Arc::new((ticket.clone(), ending));
     let mut persistence = Persistence::new("the end of a job");
@@ -105,11 +130,12 @@ async fn write_all(
             |conn, state, (args, now)| Box::pin(put(conn, state, &args.0, &args.1, *now)),
         );
         match written.await {
-            Ok(Finished::Now(state, ())) => return Ok(Some(state)),
-            Ok(Finished::Before | Finished::Lost) | Err(StoreError::Closed) => return Ok(None),
+            Ok(Finished::Now(state, ())) => return Written::Now(state),
+            Ok(Finished::Before) | Err(StoreError::Closed) => return Written::Before,
+            Ok(Finished::Lost) => return Written::Lost,
             Err(error) => {
                 if persistence.after(&error).await == Then::GiveUp {
-                    return Err(NotTaken);
+                    return Written::NotTaken;
                 }
             }
         }
@@ -135,8 +161,12 @@ async fn put(
         match (&ending.session, turn) {
             (SessionEnd::AsItWas, _) | (SessionEnd::Keep(_), None) => {}
             (SessionEnd::Keep(memo), Some(turn)) => {
-                let session = stored(memo, now);
-                sessions::keep(conn, place.conversation, &turn.agent, &session).await?;
+                let (id, session) = (place.conversation, stored(memo, now));
+                if place.origin == Origin::Heartbeat {
+                    sessions::refresh(conn, id, &turn.agent, &session).await?;
+                } else {
+                    sessions::keep(conn, id, &turn.agent, &session).await?;
+                }
             }
             (SessionEnd::Forget, _) => sessions::clear(conn, place.conversation).await?,
         }

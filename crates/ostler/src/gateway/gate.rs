@@ -2,24 +2,30 @@
 //! belongs to, and which job it becomes. Decided here, written in one go.
 
 use super::{
-    history,
+    details, history,
     inbound::{
-        Accepted, Fresh, Group, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET, Refusal,
+        Accepted, Fresh, Group, HEARTBEAT, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET,
+        Refusal,
     },
 };
 use crate::{
     clock::Millis,
     config::{Busy, Scope, Sessions},
     id::JobId,
-    queue::{Capacity, Enqueued, LaneId, MessageKey, NewJob, cancel::cancel, enqueue::enqueue},
+    queue::{
+        Capacity, Enqueued, JobState, LaneId, MessageKey, NewJob, cancel::cancel, enqueue::enqueue,
+    },
+    schedule::heartbeat::Skip,
     store::{
-        Conn, StoreError,
+        Conn, StoreError, Topic,
         conversations::{self, Address, AddressError, Conversation},
-        jobs,
+        jobs, sessions,
         turns::{self, TurnState},
     },
 };
 
+/// The conversation that is everybody's.
+const GLOBAL: (&str, &str) = ("global", "all");
 /// Why a turn was cancelled for a newer message.
 const INTERRUPTED: &str = "a newer message interrupted it";
 
@@ -35,23 +41,23 @@ pub(crate) enum Asked<'a> {
 }
 
 /// Reads a text. A reset word alone begins afresh; with a text after it, that
-/// text is the first of a new session.
+/// text is the first of a new session. Of several that fit, the longest counts.
 pub(crate) fn read<'a>(text: &'a str, reset_words: &[String]) -> Asked<'a> {
     let trimmed = text.trim();
-    for word in reset_words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()) {
-        let Some(start) = trimmed.get(..word.len()) else { continue };
-        if !start.eq_ignore_ascii_case(word) {
-            continue;
-        }
-        let rest = trimmed.get(word.len()..).unwrap_or_default();
-        if rest.is_empty() {
-            return Asked::Reset;
-        }
-        if rest.starts_with(char::is_whitespace) {
-            return Asked::Prompt { text: rest.trim_start(), fresh: Some(Fresh::Asked) };
-        }
+    let words = reset_words.iter().map(|word| word.trim()).filter(|word| !word.is_empty());
+    let rest = words.filter_map(|word| after_word(trimmed, word)).min_by_key(|rest| rest.len());
+    match rest {
+        None => Asked::Prompt { text, fresh: None },
+        Some("") => Asked::Reset,
+        Some(rest) => Asked::Prompt { text: rest, fresh: Some(Fresh::Asked) },
     }
-    Asked::Prompt { text, fresh: None }
+}
+
+/// Returns what follows a word that a text begins with, if it does.
+fn after_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let (start, rest) = text.split_at_checked(word.len())?;
+    let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
+    (ends && start.eq_ignore_ascii_case(word)).then(|| rest.trim_start())
 }
 
 /// Returns whether a conversation was silent for too long. A clock that was set
@@ -79,7 +85,18 @@ pub(crate) fn scoped(
     match (scope, group) {
         (Scope::PerChannel, _) | (Scope::PerGroup, Some(_)) => Ok(address.clone()),
         (Scope::PerSender, _) | (Scope::PerGroup, None) => of_sender(),
-        (Scope::Global, _) => Address::new("global", "all"),
+        (Scope::Global, _) => Address::new(GLOBAL.0, GLOBAL.1),
+    }
+}
+
+/// Returns the conversation that something belongs to which no sender said. Whom
+/// of several senders it is for is not known; it has a conversation of its own.
+pub(crate) fn shared(address: &Address, scope: Scope) -> Result<Address, AddressError> {
+    match scope {
+        Scope::Global if address.channel() != LOCAL => Address::new(GLOBAL.0, GLOBAL.1),
+        Scope::Global | Scope::PerSender | Scope::PerChannel | Scope::PerGroup => {
+            Ok(address.clone())
+        }
     }
 }
 
@@ -116,8 +133,16 @@ pub(crate) async fn store_in(
     now: Millis,
 ) -> Result<Accepted, Refusal> {
     let Inbound { address, sender, message, text, wishes, origin, details } = inbound;
-    let asked = read(text, &rules.sessions.reset_words);
+    let asked = match origin {
+        // Nothing around it is nothing around it.
+        Origin::Run => Asked::Prompt { text, fresh: None },
+        Origin::Person | Origin::Heartbeat | Origin::Schedule | Origin::Hook => {
+            read(text, &rules.sessions.reset_words)
+        }
+    };
     let (kind, text, fresh) = match asked {
+        // The word is the caption of something that is said with it.
+        Asked::Reset if details::has_content(details) => (PROMPT, "", Some(Fresh::Asked)),
         Asked::Reset => (RESET, "", None),
         Asked::Prompt { text, fresh: Some(fresh) } => (PROMPT, text, Some(fresh)),
         Asked::Prompt { text, fresh: None } => {
@@ -155,6 +180,7 @@ pub(crate) async fn store_in(
             conversations::heard_from_user(conn, conversation.id, now).await?;
         }
         history::heard(conn, conversation.id, job, inbound, now).await?;
+        displace_heartbeat(conn, &lane, now).await?;
         if rules.busy == Busy::Interrupt {
             interrupt(conn, &lane, job, now).await?;
         }
@@ -163,21 +189,38 @@ pub(crate) async fn store_in(
 }
 
 /// Whether a conversation was silent for too long: since a person said something,
-/// and since somebody was last at work on an answer.
+/// and since somebody was last at work on an answer. Where nobody is known to
+/// have been, it is the session that tells.
 pub(crate) async fn has_gone_idle(
     conn: &mut Conn,
     conversation: &Conversation,
     now: Millis,
     sessions: &Sessions,
 ) -> Result<bool, StoreError> {
-    if !is_idle(conversation.last_user_at, now, sessions) {
+    let person = conversation.last_user_at;
+    if person.is_some() && !is_idle(person, now, sessions) {
         return Ok(false);
     }
-    Ok(match turns::last_of(conn, conversation.id).await? {
-        Some(turn) if turn.state == TurnState::Running => false,
-        Some(turn) => is_idle(turn.ended_at, now, sessions),
-        None => true,
-    })
+    match turns::last_of(conn, conversation.id).await? {
+        Some(turn) if turn.state == TurnState::Running => return Ok(false),
+        Some(turn) => return Ok(is_idle(turn.ended_at, now, sessions)),
+        None => {}
+    }
+    let stored = sessions::list(conn, conversation.id).await?;
+    let used = stored.iter().map(|(_, session)| session.updated_at).max();
+    Ok(is_idle(used.or(person), now, sessions))
+}
+
+/// Takes back a heartbeat that somebody who speaks would wait for.
+async fn displace_heartbeat(conn: &mut Conn, lane: &LaneId, now: Millis) -> Result<(), StoreError> {
+    if let Some(ready) = jobs::ready_in(conn, lane).await?.filter(|job| job.kind == HEARTBEAT) {
+        // It may run by now; then it goes on.
+        let reason = Skip::GaveWay.to_string();
+        jobs::end_not_begun(conn, lane, &[ready.id], JobState::Cancelled, &reason, now).await?;
+        jobs::promote(conn, lane).await?;
+        conn.wake(Topic::Jobs);
+    }
+    Ok(())
 }
 
 /// Asks for the end of what runs in a lane, unless it is this job or a later one:
@@ -199,64 +242,4 @@ async fn interrupt(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn a_reset_word_alone_begins_afresh_and_with_a_text_the_text_is_the_first() {
-        let words = ["/new".to_owned(), "reset".to_owned(), String::new()];
-        let words = words.as_slice();
-        let prompt = |text, fresh| Asked::Prompt { text, fresh };
-        assert_eq!(read(" /NEW\n", words), Asked::Reset);
-        assert_eq!(read("Reset", words), Asked::Reset);
-        assert_eq!(read("/new  what is it?", words), prompt("what is it?", Some(Fresh::Asked)));
-        assert_eq!(read("/newer", words), prompt("/newer", None));
-        assert_eq!(read("é", words), prompt("é", None));
-        assert_eq!(read("  as it is ", words), prompt("  as it is ", None));
-        assert_eq!(read("/new", &[]), prompt("/new", None));
-    }
-
-    #[test]
-    fn silence_counts_from_what_a_person_said_last_and_a_clock_that_goes_back_ends_nothing() {
-        let sessions = Sessions { idle: Some(Duration::from_secs(60)), ..Sessions::default() };
-        let at = |seconds: i64| Millis(seconds * 1000);
-        assert!(!is_idle(None, at(1_000), &sessions));
-        assert!(!is_idle(Some(at(0)), at(60), &sessions));
-        assert!(is_idle(Some(at(0)), at(61), &sessions));
-        assert!(!is_idle(Some(at(500)), at(10), &sessions));
-        let never = Sessions { idle: None, ..Sessions::default() };
-        assert!(!is_idle(Some(at(0)), at(1_000_000), &never));
-    }
-
-    #[test]
-    fn the_scope_says_who_shares_a_conversation() {
-        let hook = Address::new("webhook", "http://a/1").unwrap();
-        let other = Address::new("webhook", "http://a/2").unwrap();
-        let scoped = |address, sender, scope| scoped(address, sender, None, scope).unwrap();
-        assert_eq!(scoped(&hook, "me", Scope::PerChannel), hook);
-        assert_ne!(scoped(&hook, "me", Scope::PerSender), scoped(&hook, "you", Scope::PerSender));
-        assert_eq!(scoped(&hook, "me", Scope::Global), scoped(&other, "you", Scope::Global));
-        let local = Address::new(LOCAL, "main").unwrap();
-        assert_eq!(scoped(&local, "me", Scope::Global), local);
-    }
-
-    #[test]
-    fn by_default_an_hour_is_silence_and_one_word_begins_afresh() {
-        let Sessions { idle, reset_words, scope } = Sessions::default();
-        assert_eq!(idle, Some(Duration::from_secs(60 * 60)));
-        assert_eq!((reset_words, scope), (vec!["/new".to_owned()], Scope::PerChannel));
-    }
-
-    #[test]
-    fn a_group_shares_a_conversation_and_whoever_is_in_none_has_his_own() {
-        let place = Address::new("webhook", "http://a/1").unwrap();
-        let group = Group::default();
-        let scoped = |sender, group| scoped(&place, sender, group, Scope::PerGroup).unwrap();
-        assert_eq!(scoped("me", Some(&group)), place);
-        assert_eq!(scoped("you", Some(&group)), place);
-        assert_ne!(scoped("me", None), scoped("you", None));
-        assert_ne!(scoped("me", None), place);
-    }
-}
+mod tests;

@@ -63,6 +63,14 @@ impl Origin {
             Self::Heartbeat | Self::Schedule | Self::Hook => false,
         }
     }
+
+    /// Whether a conversation is as silent with it as without.
+    pub(crate) fn is_aside(self) -> bool {
+        match self {
+            Self::Heartbeat | Self::Hook => true,
+            Self::Person | Self::Run | Self::Schedule => false,
+        }
+    }
 }
 
 /// What a channel knows of a message beside its text.

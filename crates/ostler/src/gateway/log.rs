@@ -61,6 +61,14 @@ impl Log {
         self.entries.send(Entry::Event(event)).await.map_err(|_| Closed)
     }
 
+    /// Takes several events, in their order.
+    pub(crate) async fn append_all(&self, events: Vec<NewEvent>) -> Result<(), Closed> {
+        for event in events {
+            self.append(event).await?;
+        }
+        Ok(())
+    }
+
     /// Gives back what was taken of a turn and is not stored yet, so that it can
     /// be stored together with its end.
     pub(crate) async fn take_back(&self, turn: TurnId) -> Result<Vec<NewEvent>, Closed> {

@@ -1,6 +1,7 @@
 //! Events as the log keeps them.
 
-use ostler_core::event::Event;
+use jiff::Timestamp;
+use ostler_core::event::{Event, EventBody, TurnReport};
 
 use crate::{
     clock::Millis,
@@ -29,4 +30,19 @@ pub(crate) fn record(
         kind: event.body.kind().to_owned(),
         body,
     }
+}
+
+/// Makes what is stored of a turn that never began.
+pub(crate) fn not_started(
+    conversation: ConversationId,
+    turn: TurnId,
+    report: &TurnReport,
+) -> Vec<NewEvent> {
+    let error = report.error.clone().map(EventBody::Error);
+    let told = error.into_iter().chain([EventBody::Complete(Box::new(report.clone()))]);
+    let event = |(body, seq)| {
+        let event = Event { seq, at: Timestamp::now(), turn: turn.into(), parent: None, body };
+        record(conversation, turn, &event, None)
+    };
+    told.zip(1..).map(event).collect()
 }

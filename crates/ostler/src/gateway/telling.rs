@@ -4,32 +4,32 @@
 //! after the end of the job was written. Nothing of it is stored: a gateway that
 //! is killed tells nobody.
 
+mod instructing;
+
 use std::sync::Arc;
 
+use instructing::instruct;
 use ostler_core::failure::{Failure, FailureKind};
 use tokio::sync::watch;
 
 use super::{
-    Gateway,
     attempt::Wish,
     begin::{Beginning, Begun, Place},
-    ending::{Ending, SessionEnd},
-    gate,
-    inbound::{Accepted, Details, Fresh, Inbound, Origin, Refusal},
+    ending::{Ending, NOT_STORED, SessionEnd},
+    inbound::Fresh,
     joined,
     policy::Policy,
     tools::Tools,
 };
 use crate::{
     clock::Millis,
-    config::{Hook, HookAction, HookEvent, OnFailure},
+    config::{HookAction, HookEvent, OnFailure},
     hooks::{
         happening::{Happening, Outcome, Reason},
         runner::Runner,
     },
-    id::{ConversationId, JobId, TurnId},
+    id::TurnId,
     queue::{JobEnd, JobState, Ticket},
-    store::{Store, conversations},
     wishes::Wishes,
 };
 
@@ -52,6 +52,8 @@ pub(crate) struct End {
     session_id: Option<String>,
     is_released: bool,
     forgets: bool,
+    /// What the turn was told while it ran.
+    taken: Vec<String>,
 }
 
 impl News {
@@ -113,6 +115,11 @@ impl News {
             }
             JobState::Waiting | JobState::Ready | JobState::Running => Outcome::Retry,
         };
+        let mut text = self.base.text.clone();
+        if let Some(first) = text.as_deref().filter(|_| !end.taken.is_empty()) {
+            let later = end.taken.iter().map(String::as_str);
+            text = Some(joined::together([first].into_iter().chain(later)));
+        }
         let ended = |event| Happening {
             event,
             at: Millis::now(),
@@ -120,6 +127,7 @@ impl News {
             error: end.error.clone(),
             session_id: end.session_id.clone(),
             outcome: Some(outcome),
+            text: text.clone(),
             ..self.base.clone()
         };
         let is_turn = self.base.turn.is_some();
@@ -192,7 +200,15 @@ impl End {
             session_id: kept.or_else(|| outcome.and_then(|outcome| outcome.session_id.clone())),
             is_released: ending.end == JobEnd::Release,
             forgets: matches!(ending.session, SessionEnd::Forget),
+            taken: ending.taken.clone(),
         }
+    }
+
+    /// Notes that nothing of it could be stored: nobody gets the answer.
+    pub(crate) fn is_not_stored(&mut self) {
+        self.response_text = None;
+        self.error = Some((FailureKind::Internal.code().to_owned(), NOT_STORED.to_owned()));
+        self.forgets = false;
     }
 }
 
@@ -267,84 +283,6 @@ pub(crate) async fn before_turn(
                 Some(Failure::new(FailureKind::Cancelled, "cancelled before it began"))
             }
         }),
-    }
-}
-
-/// Makes a job of an instruction; returns it, unless it cannot be had, which is
-/// logged. It can be stored also while the gateway stops.
-async fn instruct(
-    store: &Store,
-    policy: &Policy,
-    hook: &Hook,
-    text: &str,
-    happening: &Happening,
-    wishes: &Wishes,
-) -> Option<Accepted> {
-    let (address, within) = match (&hook.conversation, &happening.conversation) {
-        (Some(address), _) => (address.clone(), None),
-        (None, Some((id, address))) => (address.clone(), Some(*id)),
-        (None, None) => return None,
-    };
-    let inbound = Inbound {
-        address,
-        sender: format!("hook {}", hook.name),
-        message: Some(happening.key(hook)),
-        text: happening.instruction(text),
-        // Elsewhere things are as they are there.
-        wishes: within.map(|_| wishes.clone()).unwrap_or_default(),
-        origin: Origin::Hook,
-        details: Details::default(),
-    };
-    match accept(store, policy, inbound, within).await {
-        Ok(accepted) => Some(accepted),
-        Err(error) => {
-            let event = happening.event.word();
-            tracing::warn!(hook = hook.name, event, %error, "an instruction was not accepted");
-            None
-        }
-    }
-}
-
-async fn accept(
-    store: &Store,
-    policy: &Policy,
-    inbound: Inbound,
-    within: Option<ConversationId>,
-) -> Result<Accepted, Refusal> {
-    let args = (JobId::new(), inbound, within, policy.rules.clone(), Millis::now());
-    store
-        .write_repeatable(args, |conn, (id, inbound, within, rules, now)| {
-            Box::pin(async move {
-                let found = match within {
-                    Some(id) => conversations::find(conn, *id).await?,
-                    None => None,
-                };
-                match found {
-                    Some(found) => gate::store_in(conn, *id, &found, inbound, rules, *now).await,
-                    None => gate::store(conn, *id, inbound, rules, *now).await,
-                }
-            })
-        })
-        .await
-}
-
-impl Gateway {
-    /// Returns what it goes by now.
-    pub(crate) fn policy(&self) -> Arc<Policy> {
-        Arc::clone(&self.shared.policy.borrow())
-    }
-
-    /// Makes a job of an instruction that follows something that happened to the
-    /// gateway; also one that takes no more messages.
-    pub(crate) async fn instruct(
-        &self,
-        hook: &Hook,
-        text: &str,
-        happening: &Happening,
-    ) -> Option<JobId> {
-        let (store, wishes) = (&self.shared.store, Wishes::default());
-        let accepted = instruct(store, &self.policy(), hook, text, happening, &wishes).await;
-        accepted.map(|accepted| accepted.job)
     }
 }
 

@@ -14,14 +14,16 @@ use serde_json::json;
 
 use super::{
     follow::Of,
+    gate,
     inbound::{Accepted, Inbound, Refusal},
     testing::{Knobs, Rig, inbound, text_of},
 };
 use crate::{
     clock::Millis,
+    id::JobId,
     queue::{CancelOutcome, EnqueueError, JobState, Queue, WorkerId},
     store::{
-        conversations::Address,
+        conversations::{self, Address},
         testing::{on_both, replies},
     },
     wishes::Wishes,
@@ -241,6 +243,33 @@ on_both! {
             let replies = replies(&store).await;
             assert_eq!(replies.len(), 1);
             assert_eq!(replies[0]["error"]["kind"], "internal");
+        }
+        rig.stop().await;
+    }
+
+    async fn who_is_answered_for_goes_by_where_the_reply_goes(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs { at_once: 0, ..Knobs::default() }).await;
+        // More than are looked at together need no reply.
+        for _ in 0..60 {
+            rig.send("main", "local").await;
+        }
+        let conversation = rig.send("main", "local").await.conversation;
+        let rules = rig.policy.borrow().rules.clone();
+        let args = (JobId::new(), from_outside("elsewhere"), conversation, rules);
+        store
+            .must(args, |conn, (id, inbound, conversation, rules)| {
+                Box::pin(async move {
+                    let found = conversations::find(conn, *conversation).await?.unwrap();
+                    let now = Millis::now();
+                    gate::store_in(conn, *id, &found, inbound, rules, now).await.unwrap();
+                    Ok(())
+                })
+            })
+            .await;
+        rig.gateway.cancel_conversation(conversation).await.unwrap();
+        for _ in 0..2 {
+            rig.gateway.keep_up_now().await.unwrap();
+            assert_eq!(replies(&store).await.len(), 1);
         }
         rig.stop().await;
     }

@@ -123,8 +123,8 @@ impl Listener {
         let turn = Turned { id, agent: self.agent.clone(), report: text, has_asked };
         let outcome = Outcome::of(report, self.place.target.clone());
         let memo = result::session(report);
-        let args = (self.place.clone(), turn, outcome, memo, all, Millis::now());
-        self.write(args, |conn, (place, turn, outcome, memo, all, now)| {
+        let args = (self.place.clone(), turn, outcome, memo, all.clone(), Millis::now());
+        let written = self.write(args, |conn, (place, turn, outcome, memo, all, now)| {
             Box::pin(async move {
                 if !turns::end(conn, turn.id, &turn.report, *now).await? {
                     // It was written before, by a try that nobody heard of.
@@ -138,12 +138,15 @@ impl Listener {
                 ending::say(conn, place, turn, outcome, *now).await?;
                 events::append(conn, all).await.map(drop)
             })
-        })
-        .await;
+        });
+        if written.await == Then::GiveUp {
+            // What happened stays on record all the same.
+            self.unasked.log.append_all(all).await.ok();
+        }
     }
 
-    /// Writes, for as long as it takes.
-    async fn write<A, F>(&self, args: A, body: F)
+    /// Writes, for as long as it takes. Gives up only if the store says no.
+    async fn write<A, F>(&self, args: A, body: F) -> Then
     where
         A: Clone + Send + Sync + 'static,
         F: for<'a> Fn(&'a mut Conn, &'a A) -> BoxFuture<'a, Result<(), StoreError>>
@@ -154,11 +157,14 @@ impl Listener {
     {
         let mut persistence = Persistence::new("a turn that nobody asked for");
         while let Err(error) = self.unasked.store.write_repeatable(args.clone(), body).await {
-            let is_closed = matches!(error, StoreError::Closed);
-            if is_closed || persistence.after(&error).await == Then::GiveUp {
-                return;
+            if matches!(error, StoreError::Closed) {
+                break;
+            }
+            if persistence.after(&error).await == Then::GiveUp {
+                return Then::GiveUp;
             }
         }
+        Then::Again
     }
 }
 

@@ -74,6 +74,10 @@ pub(crate) async fn look_after(store: &Store) -> Result<(), StoreError> {
         .write_repeatable((now, unheard), |conn, (now, unheard)| {
             Box::pin(async move {
                 turns::abandon_unasked(conn, *unheard, *now).await?;
+                for turn in turns::left_behind(conn, BATCH).await? {
+                    permissions::expire_turn(conn, turn, *now).await?;
+                    turns::abandon_one(conn, turn, *now).await?;
+                }
                 permissions::expire(conn, *now).await
             })
         })
@@ -84,22 +88,31 @@ pub(crate) async fn look_after(store: &Store) -> Result<(), StoreError> {
 /// Answers messages whose jobs died with nobody left to answer, or were cancelled
 /// before they began.
 async fn answer_for_the_dead(store: &Store, now: Millis) -> Result<(), StoreError> {
-    let since = now.before(ANSWER_FOR);
-    let dead = store.read(since, |conn, since| {
-        let of = Unanswered { kind: PROMPT, but: LOCAL, since: *since };
-        Box::pin(jobs::over_without_reply(conn, of, BATCH))
-    });
-    for job in dead.await? {
-        let Some((ticket, place, outcome)) = failed(&job) else { continue };
-        tracing::warn!(job = %job.id, "a message was not answered, and its sender is told");
-        let args = (ticket, place, outcome, now);
-        store
-            .write_repeatable(args, |conn, (ticket, place, outcome, now)| {
-                Box::pin(ending::reply(conn, ticket, place, None, &[], outcome, *now))
-            })
-            .await?;
+    let mut after = (now.before(ANSWER_FOR), None);
+    loop {
+        let dead = store.read(after, |conn, (since, after)| {
+            let of = Unanswered { kind: PROMPT, since: *since, after: *after };
+            Box::pin(jobs::over_without_reply(conn, of, BATCH))
+        });
+        let dead: Vec<Job> = dead.await?;
+        for job in &dead {
+            let Some((ticket, place, outcome)) = failed(job) else { continue };
+            tracing::warn!(job = %job.id, "a message was not answered, and its sender is told");
+            let args = (ticket, place, outcome, now);
+            store
+                .write_repeatable(args, |conn, (ticket, place, outcome, now)| {
+                    Box::pin(ending::reply(conn, ticket, place, None, &[], outcome, *now))
+                })
+                .await?;
+        }
+        // Those that nobody can be told of are found each time: go on behind them.
+        match dead.last() {
+            Some(Job { id, ended_at: Some(ended_at), .. }) if dead.len() >= BATCH as usize => {
+                after = (*ended_at, Some(*id));
+            }
+            Some(_) | None => return Ok(()),
+        }
     }
-    Ok(())
 }
 
 /// Returns what is said about a job that died; nothing, if nobody can be told.

@@ -14,7 +14,6 @@ use crate::{
         conversations::{self, Conversation},
         jobs,
         schedules::{self, Schedule},
-        turns::{self, TurnState},
     },
     wishes::Wishes,
 };
@@ -149,14 +148,5 @@ async fn is_silent(
     now: Millis,
     rules: &Rules,
 ) -> Result<bool, StoreError> {
-    let idle = |last: Option<Millis>| gate::is_idle(last, now, &rules.sessions);
-    let person = conversation.last_user_at;
-    if person.is_some() && !idle(person) {
-        return Ok(false);
-    }
-    Ok(match turns::last_of(conn, conversation.id).await? {
-        Some(turn) if turn.state == TurnState::Running => false,
-        Some(turn) => idle(turn.ended_at),
-        None => person.is_some(),
-    })
+    gate::has_gone_idle(conn, conversation, now, &rules.sessions).await
 }

@@ -23,7 +23,7 @@ pub(crate) use self::{
     lease::{Renewed, cancel_requested_of, claim, expired, next_due, renew_all, seize},
     look::{
         Unanswered, count_by_state, is_busy, list, list_in, oldest_not_begun, over_without_reply,
-        waiting_behind,
+        ready_in, waiting_behind,
     },
     remove::{Over, forget_messages, remove_before},
 };

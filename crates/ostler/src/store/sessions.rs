@@ -46,16 +46,17 @@ pub(crate) async fn keep(
     .map(drop)
 }
 
-/// Keeps what is new of a session, if it still is the one of its agent.
+/// Keeps what is new of a session, if it still is the one of its agent. It counts
+/// as no use of it.
 pub(crate) async fn refresh(
     conn: &mut Conn,
     conversation: ConversationId,
     agent: &str,
     session: &Session,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE sessions SET memo = $4, updated_at = $5
+    let sql = "UPDATE sessions SET memo = $4
                WHERE conversation = $1 AND agent = $2 AND session = $3";
-    let values = values![conversation, agent, &session.session, &session.memo, session.updated_at];
+    let values = values![conversation, agent, &session.session, &session.memo];
     conn.execute(sql, values).await.map(drop)
 }
 

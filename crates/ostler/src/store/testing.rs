@@ -224,6 +224,15 @@ pub(crate) async fn age(store: &Store, conversation: ConversationId, by: Duratio
         .await;
 }
 
+/// Makes every further write about sessions fail for good.
+pub(crate) async fn lose_sessions(store: &Store) {
+    store
+        .must((), |conn, ()| {
+            Box::pin(async move { conn.execute("DROP TABLE sessions", &[]).await.map(drop) })
+        })
+        .await;
+}
+
 /// Returns what is to be sent, in the order in which it was put.
 pub(crate) async fn replies(store: &Store) -> Vec<serde_json::Value> {
     let rows: Result<Vec<Row>, StoreError> = store

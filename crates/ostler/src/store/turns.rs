@@ -94,20 +94,20 @@ pub(crate) async fn end(
     Ok(conn.execute(sql, values![id, result, now]).await? > 0)
 }
 
-/// Notes that a turn is a heartbeat's.
-pub(crate) async fn mark_heartbeat(conn: &mut Conn, id: TurnId) -> Result<(), StoreError> {
-    let sql = "UPDATE turns SET is_heartbeat = 1 WHERE id = $1";
+/// Notes that a turn is one beside the conversation, which keeps no session alive.
+pub(crate) async fn mark_aside(conn: &mut Conn, id: TurnId) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET is_aside = 1 WHERE id = $1";
     conn.execute(sql, values![id]).await.map(drop)
 }
 
-/// Returns the newest turn of a conversation that a job asked for. Heartbeats do
-/// not count.
+/// Returns the newest turn of a conversation that a job asked for. Those beside it
+/// do not count.
 pub(crate) async fn last_of(
     conn: &mut Conn,
     conversation: ConversationId,
 ) -> Result<Option<StoredTurn>, StoreError> {
     let sql = "SELECT * FROM turns WHERE conversation = $1 AND job IS NOT NULL
-                   AND is_heartbeat = 0
+                   AND is_aside = 0
                ORDER BY id DESC LIMIT 1";
     let row = conn.fetch_optional(sql, values![conversation]).await?;
     row.map(|row| StoredTurn::from_row(&row)).transpose()
@@ -123,6 +123,30 @@ pub(crate) async fn abandon_unasked(
     let sql = "UPDATE turns SET state = 'abandoned', ended_at = $2
                WHERE state = 'running' AND job IS NULL AND begun_at < $1";
     conn.execute(sql, values![begun_before, now]).await
+}
+
+/// Returns turns that run, as far as the store knows, though their jobs are over:
+/// nobody is left to end them.
+pub(crate) async fn left_behind(conn: &mut Conn, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    let sql = "SELECT id FROM turns
+               WHERE state = 'running' AND job IS NOT NULL
+                   AND NOT EXISTS (
+                       SELECT 1 FROM jobs
+                       WHERE jobs.id = turns.job AND jobs.state IN ('waiting', 'ready', 'running'))
+               ORDER BY id LIMIT +$1";
+    let rows = conn.fetch_all(sql, values![i64::from(limit)]).await?;
+    rows.iter().map(|row| row.parsed("id")).collect()
+}
+
+/// Notes that one of them will never end.
+pub(crate) async fn abandon_one(
+    conn: &mut Conn,
+    id: TurnId,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE turns SET state = 'abandoned', ended_at = $2
+               WHERE id = $1 AND state = 'running'";
+    conn.execute(sql, values![id, now]).await.map(drop)
 }
 
 /// Whether a turn runs, as far as the store knows.

@@ -1,7 +1,7 @@
 //! What is told of the end of an attempt.
 
 use super::*;
-use crate::id::JobId;
+use crate::{gateway::inbound::Origin, id::JobId};
 
 fn news(turn: Option<TurnId>) -> News {
     let base = Happening {
@@ -21,6 +21,7 @@ fn end(error: Option<&str>, is_released: bool, forgets: bool) -> End {
         session_id: None,
         is_released,
         forgets,
+        taken: Vec::new(),
     }
 }
 
@@ -98,4 +99,27 @@ fn the_end_of_an_attempt_is_told_as_what_it_is() {
 fn a_reset_names_the_session_that_ended() {
     let all = news(None).happenings(&end(None, false, true), JobState::Done);
     assert_eq!(all[0].session_id.as_deref(), Some("old"));
+}
+
+#[test]
+fn what_a_turn_was_told_while_it_ran_is_part_of_its_text() {
+    let mut news = news(Some(TurnId::new()));
+    news.base.text = Some("one".to_owned());
+    let end = End { taken: vec!["two".to_owned(), "three".to_owned()], ..end(None, false, true) };
+    let all = news.happenings(&end, JobState::Done);
+    assert_eq!(all[0].text.as_deref(), Some("one\n\ntwo\n\nthree"));
+    let before = news.of_reset(Reason::Asked, None);
+    assert_eq!(before.text.as_deref(), Some("one"));
+}
+
+#[test]
+fn an_end_that_the_store_did_not_take_is_told_as_a_failure_without_an_answer() {
+    let mut end = end(None, false, true);
+    end.is_not_stored();
+    let all = news(Some(TurnId::new())).happenings(&end, JobState::Dead);
+    assert_eq!(all.len(), 2);
+    for told in all {
+        let kind = told.error.map(|(kind, _)| kind);
+        assert_eq!((kind.as_deref(), told.response_text), (Some("internal"), None));
+    }
 }

@@ -1,7 +1,11 @@
 //! Messages that come while the agent works.
 
 use super::*;
-use crate::config::Busy;
+use crate::{
+    config::Busy,
+    gateway::inbound::{Details, Origin},
+    schedule::heartbeat::Made,
+};
 
 on_both! {
     async fn combined_messages_are_one_prompt_and_all_of_them_are_answered_by_it(store: Store) {
@@ -94,6 +98,38 @@ on_both! {
         rig.open_gate().await;
         assert_eq!(text_of(&rig.end_of(running).await.1), "opened");
         assert_eq!(text_of(&rig.end_of(next).await.1), "next");
+        rig.stop().await;
+    }
+
+    async fn transcripts_count_for_how_much_is_combined(store: Store) {
+        let rig = Rig::new(store, Knobs { busy: Busy::Combine, ..Knobs::default() }).await;
+        rig.send("a", "gate").await;
+        rig.until_hanging().await;
+        let mut last = None;
+        for _ in 0..2 {
+            let transcript = Some("long ".repeat(8_000));
+            let details = Details { transcript, ..Details::default() };
+            let sent = rig.try_send(Inbound { details, ..inbound("a", "") }).await.unwrap();
+            last = Some(sent.job);
+        }
+        rig.open_gate().await;
+        rig.end_of(last.unwrap()).await;
+        assert_eq!(rig.calls().len(), 3);
+        rig.stop().await;
+    }
+
+    async fn who_speaks_does_not_wait_behind_a_heartbeat(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs::default()).await;
+        rig.ask("a", "one").await;
+        rig.change(&Knobs { at_once: 0, ..Knobs::default() });
+        let made = rig.gateway.heartbeat(None).await.unwrap();
+        let Made::Job { job: beat, .. } = made else { panic!("{made:?}") };
+        let hook = Inbound { origin: Origin::Hook, ..inbound("a", "by a hook") };
+        rig.try_send(hook).await.unwrap();
+        let queue = Queue::new(store);
+        assert_eq!(queue.find(beat).await.unwrap().unwrap().state, JobState::Ready);
+        rig.send("a", "two").await;
+        assert_eq!(queue.find(beat).await.unwrap().unwrap().state, JobState::Cancelled);
         rig.stop().await;
     }
 }

@@ -11,7 +11,10 @@ use crate::{
     config::{Busy, Hook, HookEvent, OnFailure, Scope, Sessions},
     gateway::inbound::Origin,
     hooks::testing::{instruction, shell, url},
-    store::{conversations, testing::age},
+    store::{
+        conversations,
+        testing::{age, lose_sessions},
+    },
 };
 
 const TURN: &[HookEvent] = &[HookEvent::BeforeTurn];
@@ -203,6 +206,46 @@ on_both! {
         let call = &rig.calls()[1];
         assert!(call.starts_with("new|Look.//What went wrong: crashed: "), "{call}");
         rig.stop().await;
+    }
+
+    async fn an_instruction_that_goes_elsewhere_is_in_the_conversation_of_that_place(store: Store) {
+        let mut receiver = Receiver::start().await;
+        let to = Address::new("webhook", "http://127.0.0.1:9/ops").unwrap();
+        let tell = Hook { conversation: Some(to.clone()), ..instruction("tell", &[HookEvent::Error], "Look.") };
+        let hooks = vec![tell, url("told", AFTER, &receiver.url)];
+        for (scope, place) in [
+            (Scope::PerSender, to),
+            (Scope::Global, Address::new("global", "all").unwrap()),
+        ] {
+            let sessions = Sessions { scope, ..Sessions::default() };
+            let rig = Rig::new(store.clone(), Knobs { sessions, ..with(hooks.clone()) }).await;
+            let job = rig.send("a", "fail").await.job;
+            rig.end_of(job).await;
+            receiver.next().await.answer(200);
+            let request = receiver.next().await;
+            let find = store.read(place, |conn, place| Box::pin(conversations::find_at(conn, place)));
+            let found: Result<_, crate::store::StoreError> = find.await;
+            assert_eq!(request.body["conversation"]["id"], json!(found.unwrap().unwrap().id));
+            request.answer(200);
+            rig.stop().await;
+        }
+    }
+
+    async fn an_end_that_the_store_does_not_take_is_a_failure_whose_events_come_before_it(store: Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let rig = Rig::new(store.clone(), with(vec![writer(OBSERVED, &folder)])).await;
+        let job = rig.send("a", "gate").await.job;
+        rig.until_hanging().await;
+        lose_sessions(&store).await;
+        rig.open_gate().await;
+        let (events, ending) = rig.end_of(job).await;
+        assert_eq!((ending.state, ending.reason.as_deref()), (JobState::Dead, Some("what came of it cannot be stored")));
+        assert_eq!(events.last().unwrap()["type"], "complete");
+        rig.stop().await;
+        let told = told(folder.path());
+        let after = told.iter().find(|told| told["event"] == "after_turn").unwrap();
+        assert_eq!((&after["outcome"], &after["response_text"]), (&json!("dead"), &json!(null)));
+        assert_eq!(after["error"]["kind"], "internal");
     }
 
     async fn every_fresh_start_is_told_with_its_reason_and_the_session_that_ended(store: Store) {

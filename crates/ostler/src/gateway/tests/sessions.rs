@@ -6,7 +6,12 @@ use super::*;
 use crate::{
     clock::Millis,
     config::Sessions,
-    store::{conversations, sessions, testing::age},
+    gateway::inbound::{Details, Origin},
+    store::{
+        conversations,
+        sessions::{self, Session},
+        testing::age,
+    },
 };
 
 on_both! {
@@ -130,6 +135,60 @@ on_both! {
         rig.end_of(sent.job).await;
         rig.ask("a", "two").await;
         assert_eq!(rig.calls(), ["s9|one", "s9|two"]);
+        rig.stop().await;
+    }
+
+    async fn where_no_turn_is_known_any_more_the_session_tells_how_long_it_was_silent(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs::default()).await;
+        for (name, ago) in [("old", 61), ("new", 59)] {
+            let address = Address::new("local", name).unwrap();
+            let then = Millis::now().before(Duration::from_secs(ago * 60));
+            store
+                .must((address, then), |conn, (address, then)| {
+                    Box::pin(async move {
+                        let id = conversations::find_or_begin(conn, address, *then).await?.id;
+                        let (session, memo) = ("s9".to_owned(), "{}".to_owned());
+                        let session = Session { session, memo, updated_at: *then };
+                        sessions::keep(conn, id, "pi", &session).await
+                    })
+                })
+                .await;
+            let run = Inbound { origin: Origin::Schedule, ..inbound(name, name) };
+            let run = rig.try_send(run).await.unwrap().job;
+            rig.end_of(run).await;
+        }
+        assert_eq!(rig.calls(), ["new|old", "s9|new"]);
+        rig.stop().await;
+    }
+
+    async fn what_a_hook_says_keeps_no_session_alive(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs::default()).await;
+        let Accepted { conversation, job, .. } = rig.send("a", "one").await;
+        rig.end_of(job).await;
+        age(&store, conversation, Duration::from_secs(61 * 60)).await;
+        for (origin, text) in [(Origin::Hook, "hook"), (Origin::Schedule, "run")] {
+            let sent = Inbound { origin, ..inbound("a", text) };
+            let job = rig.try_send(sent).await.unwrap().job;
+            rig.end_of(job).await;
+        }
+        rig.ask("a", "two").await;
+        assert_eq!(rig.calls(), ["new|one", "new|hook", "new|run", "s3|two"]);
+        rig.stop().await;
+    }
+
+    async fn a_reset_word_is_no_reason_to_drop_what_came_with_it_and_none_in_a_run(store: Store) {
+        let rig = Rig::new(store, Knobs::default()).await;
+        rig.ask("a", "one").await;
+        let details = Details { transcript: Some("spoken".to_owned()), ..Details::default() };
+        let caption = Inbound { details, ..inbound("a", "/new") };
+        let run = Inbound { origin: Origin::Run, ..inbound("a", "/new two") };
+        for sent in [caption, run] {
+            let job = rig.try_send(sent).await.unwrap().job;
+            rig.end_of(job).await;
+        }
+        let calls = rig.calls();
+        assert!(calls[1].starts_with("new|") && calls[1].contains("spoken"), "{calls:?}");
+        assert_eq!(calls[2], "s2|/new two");
         rig.stop().await;
     }
 }

@@ -95,7 +95,7 @@ const STEPS: &[(&str, Step)] = &[
     }),
     ("look for what is over", |conn| {
         Box::pin(async move {
-            let of = Unanswered { kind: "prompt", but: "local", since: NOW };
+            let of = Unanswered { kind: "prompt", since: NOW, after: None };
             jobs::over_without_reply(conn, of, 9).await?;
             jobs::remove_before(conn, jobs::Over::Dead, NOW, 9).await?;
             jobs::remove_before(conn, jobs::Over::DoneOrCancelled, NOW, 9).await?;

@@ -176,9 +176,17 @@ on_both! {
             body: "{}".to_owned(),
         };
         store.must(reply, |conn, reply| Box::pin(outbox::put(conn, reply, NOW))).await;
-        for (since, expected) in [(NOW, &jobs[1..2]), (Millis(NOW.0 + 1), &[])] {
-            let found = store.read(since, |conn, since| {
-                let of = Unanswered { kind: "prompt", but: "local", since: *since };
+        // Of which conversation it is says nothing about who waits for an answer.
+        let both = &[jobs[1], jobs[3]][..];
+        for (since, after, expected) in [
+            (NOW, None, both),
+            (NOW, Some(jobs[1]), &both[1..]),
+            (NOW, Some(jobs[3]), &[]),
+            (NOW.before(Duration::from_secs(1)), Some(jobs[3]), both),
+            (Millis(NOW.0 + 1), None, &[]),
+        ] {
+            let found = store.read((since, after), |conn, (since, after)| {
+                let of = Unanswered { kind: "prompt", since: *since, after: *after };
                 Box::pin(jobs::over_without_reply(conn, of, 9))
             });
             let found: Vec<_> = found.await.unwrap().iter().map(|job| job.id).collect();

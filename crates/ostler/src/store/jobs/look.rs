@@ -46,6 +46,14 @@ pub(crate) async fn waiting_behind(
     rows.iter().map(Job::from_row).collect()
 }
 
+/// Returns the job of a lane that is to begin next.
+pub(crate) async fn ready_in(conn: &mut Conn, lane: &LaneId) -> Result<Option<Job>, StoreError> {
+    let sql = "SELECT * FROM jobs WHERE lane = $1 AND state IN ('ready', 'running')
+                   AND state = 'ready'";
+    let row = conn.fetch_optional(sql, values![lane.as_str()]).await?;
+    row.map(|row| Job::from_row(&row)).transpose()
+}
+
 /// Whether a job of a lane runs or waits.
 pub(crate) async fn is_busy(conn: &mut Conn, lane: &LaneId) -> Result<bool, StoreError> {
     let sql = "SELECT 1 AS found FROM jobs
@@ -57,32 +65,33 @@ pub(crate) async fn is_busy(conn: &mut Conn, lane: &LaneId) -> Result<bool, Stor
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unanswered<'a> {
     pub(crate) kind: &'a str,
-    /// The channel that is answered without the outbox.
-    pub(crate) but: &'a str,
     /// Those that ended since. Replies are removed from the outbox before dead
     /// jobs are, so that without it old ones would be answered again.
     pub(crate) since: Millis,
+    /// Of those that ended at that very time, only those after this one.
+    pub(crate) after: Option<JobId>,
 }
 
-/// Returns dead and cancelled jobs of conversations whose outbox has no reply of
-/// their last attempt (`job:attempt`): nobody was left to put one.
+/// Returns dead and cancelled jobs without a reply of their last attempt
+/// (`job:attempt`) in the outbox, in the order in which they ended: nobody was
+/// left to put one, or it goes to somebody who needs none there.
 pub(crate) async fn over_without_reply(
     conn: &mut Conn,
     of: Unanswered<'_>,
     limit: u32,
 ) -> Result<Vec<Job>, StoreError> {
-    let values = values![of.kind, of.but, of.since, i64::from(limit)];
+    let after = of.after.map(|id| id.to_string()).unwrap_or_default();
+    let values = values![of.kind, of.since, &after, i64::from(limit)];
     conn.fetch_all(OVER_WITHOUT_REPLY, values).await?.iter().map(Job::from_row).collect()
 }
 
-const OVER_WITHOUT_REPLY: &str =
-    "SELECT jobs.* FROM jobs JOIN conversations ON conversations.id = jobs.lane
-     WHERE jobs.state IN ('dead', 'cancelled') AND jobs.kind = $1 AND jobs.ended_at >= $3
-         AND conversations.channel <> $2
+const OVER_WITHOUT_REPLY: &str = "SELECT * FROM jobs
+     WHERE state IN ('dead', 'cancelled') AND kind = $1 AND ended_at >= $2
+         AND (ended_at > $2 OR id > $3)
          AND NOT EXISTS (
              SELECT 1 FROM outbox
              WHERE outbox.dedupe = jobs.id || ':' || CAST(jobs.attempt AS TEXT))
-     ORDER BY jobs.ended_at LIMIT +$4";
+     ORDER BY ended_at, id LIMIT +$4";
 
 /// Counts jobs by state.
 pub(crate) async fn count_by_state(conn: &mut Conn) -> Result<Vec<(JobState, u64)>, StoreError> {
