@@ -16,7 +16,7 @@ use crate::{
     id::{ConversationId, MessageId},
     store::{
         Conn,
-        conversations::{self, Address},
+        conversations::{self, Address, AddressError},
         events::{self, NewEvent},
         messages::{self, Direction, NewMessage},
         outbox,
@@ -68,16 +68,13 @@ pub(crate) async fn store(
     if let Some(before) = known(conn, outgoing, id).await? {
         return Ok(before);
     }
-    let target = match &outgoing.to {
-        Target::At(address) => address.clone(),
+    let (conversation, target) = match &outgoing.to {
+        Target::At(address) => {
+            let home = home(address, scope)?;
+            (conversations::find_or_begin(conn, &home, now).await?.id, address.clone())
+        }
         Target::Newest => messages::newest_place(conn).await?.ok_or(Refusal::NobodyThere)?,
     };
-    let place = match scope {
-        Scope::Global if target.channel() != LOCAL => Address::new("global", "all")?,
-        // Whom of several senders it is for is not known; it is a place of its own.
-        Scope::Global | Scope::PerSender | Scope::PerChannel | Scope::PerGroup => target.clone(),
-    };
-    let conversation = conversations::find_or_begin(conn, &place, now).await?.id;
     let from = outgoing.from.as_deref().unwrap_or(SENDER);
     let message = NewMessage {
         id,
@@ -120,6 +117,16 @@ pub(crate) async fn store(
     }
     events::append(conn, &[event(id, conversation, &outgoing.text, from, now)]).await?;
     Ok(Delivered { message: id, conversation, is_again: false })
+}
+
+/// Returns the conversation of what is said at a place to nobody in particular:
+/// whom of several senders it is for is not known, so that it is one of its own
+/// where each of them has his.
+pub(crate) fn home(place: &Address, scope: Scope) -> Result<Address, AddressError> {
+    match scope {
+        Scope::Global if place.channel() != LOCAL => Address::new("global", "all"),
+        Scope::Global | Scope::PerSender | Scope::PerChannel | Scope::PerGroup => Ok(place.clone()),
+    }
 }
 
 /// Returns the message of a name that was stored before; by an earlier try of

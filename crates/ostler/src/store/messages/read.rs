@@ -26,13 +26,17 @@ pub(crate) async fn named(
     row.map(|row| Ok((row.parsed("id")?, row.parsed("conversation")?))).transpose()
 }
 
-/// Returns the place from which a person last said something.
-pub(crate) async fn newest_place(conn: &mut Conn) -> Result<Option<Address>, StoreError> {
-    let sql = "SELECT channel, address FROM messages WHERE origin = 'person'
+/// Returns the conversation in which a person last said something, and from where.
+pub(crate) async fn newest_place(
+    conn: &mut Conn,
+) -> Result<Option<(ConversationId, Address)>, StoreError> {
+    let sql = "SELECT conversation, channel, address FROM messages WHERE origin = 'person'
                ORDER BY id DESC LIMIT 1";
     let Some(row) = conn.fetch_optional(sql, values![]).await? else { return Ok(None) };
+    let conversation = row.parsed("conversation")?;
     // One that was accepted once is an address.
-    Ok(Address::new(&row.text("channel")?, &row.text("address")?).ok())
+    let place = Address::new(&row.text("channel")?, &row.text("address")?).ok();
+    Ok(place.map(|place| (conversation, place)))
 }
 
 /// Returns the place from which a person last said something in a conversation.
