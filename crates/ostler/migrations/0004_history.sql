@@ -24,6 +24,8 @@ CREATE TABLE messages (
     CHECK ((text IS NULL) <> (error IS NULL))
 );
 CREATE INDEX messages_by_conversation ON messages (conversation, number, id);
+CREATE INDEX messages_of_conversation_by_time ON messages (conversation, at);
+CREATE INDEX messages_by_time ON messages (at);
 CREATE INDEX messages_to_archive ON messages (id) WHERE archived = 0;
 CREATE INDEX messages_of_people ON messages (id) WHERE origin = 'person';
 CREATE UNIQUE INDEX messages_once ON messages (dedupe) WHERE dedupe IS NOT NULL;

@@ -71,12 +71,13 @@ pub(crate) async fn store(
     if let Some(before) = known(conn, outgoing, id).await? {
         return Ok(before);
     }
-    let target = match &outgoing.to {
-        Target::At(address) => address.clone(),
+    let (conversation, target) = match &outgoing.to {
+        Target::At(address) => {
+            let home = gate::shared(address, scope)?;
+            (conversations::find_or_begin(conn, &home, now).await?.id, address.clone())
+        }
         Target::Newest => messages::newest_place(conn).await?.ok_or(Refusal::NobodyThere)?,
     };
-    let place = gate::shared(&target, scope)?;
-    let conversation = conversations::find_or_begin(conn, &place, now).await?.id;
     let from = outgoing.from.as_deref().unwrap_or(SENDER);
     let message = NewMessage {
         id,

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     cron::Timetable,
-    due::{Beat, beat, due},
+    due::{Beat, Progress, beat, due},
     heartbeat::{Made, Occasion},
     run::{Made as MadeRun, Slot},
 };
@@ -153,7 +153,8 @@ impl Desk {
             }
         };
         self.told.retain(|told| *told != name);
-        let due = due(&times, schedule.missed, *last_slot, now);
+        let progress = Progress { created: schedule.created_at, last: *last_slot };
+        let due = due(&times, schedule.missed, progress, now);
         if due.until == *last_slot {
             return Ok(due.next);
         }

@@ -33,7 +33,8 @@ const READ: u32 = 200;
 
 #[derive(Args, Debug)]
 pub(crate) struct HistoryArgs {
-    /// The conversation, as cnv_… or channel:address [default: that of the newest message]
+    /// The conversation, as cnv_… or channel:address [default: that of the message of --after
+    /// or --before, or of the newest one]
     conversation: Option<Which>,
     /// The messages of all conversations
     #[arg(long, conflicts_with = "conversation")]
@@ -80,6 +81,12 @@ pub(crate) async fn run(args: HistoryArgs, loaded: Loaded, ui: &mut Ui) -> Resul
             ui.notice(&format!("ostler: there is no message {id}"));
             Exit::Failed
         }
+        Err(Nothing::Elsewhere(id, conversation)) => {
+            ui.notice(&format!(
+                "ostler: the message {id} is in another conversation, {conversation}"
+            ));
+            Exit::Failed
+        }
     };
     store.close().await;
     Ok(exit)
@@ -91,6 +98,8 @@ enum Nothing {
     Store(StoreError),
     Conversation(Which),
     Message(MessageId),
+    /// The message belongs to another conversation than the one that was named.
+    Elsewhere(MessageId, ConversationId),
 }
 
 impl From<StoreError> for Nothing {
@@ -109,23 +118,26 @@ enum Of {
 }
 
 async fn page(store: &Store, args: HistoryArgs, now: Millis) -> Result<Page, Nothing> {
-    let of = whose(store, &args).await?;
-    let from = match (args.after, args.before, &args.since) {
-        (Some(id), _, _) => {
-            let message = message(store, id).await?;
-            Start::After(message.number, message.id)
-        }
-        (None, Some(id), _) => {
-            let message = message(store, id).await?;
-            Start::Before(message.number, message.id)
-        }
-        (None, None, Some(_)) => Start::Oldest,
-        (None, None, None) => Start::Newest,
+    let beside = match args.after.or(args.before) {
+        Some(id) => Some(message(store, id).await?),
+        None => None,
     };
-    let conversation = match of {
+    let conversation = match whose(store, &args, beside.as_ref()).await? {
         Of::All => None,
         Of::One(id) => Some(id),
         Of::Nobody => return Ok(Page::default()),
+    };
+    // Its number says nothing in another conversation.
+    if let Some(message) = &beside
+        && conversation.is_some_and(|of| of != message.conversation)
+    {
+        return Err(Nothing::Elsewhere(message.id, message.conversation));
+    }
+    let from = match beside {
+        Some(message) if args.after.is_some() => Start::After(message.number, message.id),
+        Some(message) => Start::Before(message.number, message.id),
+        None if args.since.is_some() => Start::Oldest,
+        None => Start::Newest,
     };
     let query = Query {
         conversation,
@@ -139,11 +151,14 @@ async fn page(store: &Store, args: HistoryArgs, now: Millis) -> Result<Page, Not
     Ok(read(store, query, &words, limit).await?)
 }
 
-async fn whose(store: &Store, args: &HistoryArgs) -> Result<Of, Nothing> {
+async fn whose(store: &Store, args: &HistoryArgs, beside: Option<&Message>) -> Result<Of, Nothing> {
     if args.all {
         return Ok(Of::All);
     }
     let Some(which) = &args.conversation else {
+        if let Some(message) = beside {
+            return Ok(Of::One(message.conversation));
+        }
         let newest = store.read((), |conn, ()| Box::pin(messages::newest_conversation(conn)));
         return Ok(newest.await?.map_or(Of::Nobody, Of::One));
     };

@@ -7,17 +7,17 @@ use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
     fs::{self, DirBuilder, File},
-    io::{self, Read as _},
-    os::unix::{
-        ffi::OsStrExt as _,
-        fs::{DirBuilderExt as _, MetadataExt as _},
-    },
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use rustix::fs::{Mode, OFlags};
+use rustix::{
+    fs::{AtFlags, Mode, OFlags},
+    io::Errno,
+};
 use tokio::{
     sync::watch,
     task,
@@ -63,7 +63,9 @@ pub(crate) async fn watch(
             folder = dir.map(Folder::new);
         }
         if let Some(folder) = &mut folder {
-            folder.look(&gateway, Instant::now(), &stop).await;
+            // A disk may never answer. A file whose message was stored is known
+            // again by its name.
+            stop.run_until_cancelled(folder.look(&gateway, Instant::now(), &stop)).await;
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -302,38 +304,58 @@ struct Content {
 /// Reads a file, if it still is the one that was looked at.
 fn content(path: &Path, stamp: Stamp) -> io::Result<Option<Content>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let mut bytes = Vec::new();
-    file.by_ref().take(LARGEST + 1).read_to_end(&mut bytes)?;
+    (&file).take(LARGEST + 1).read_to_end(&mut bytes)?;
     let metadata = file.metadata()?;
     let changed_at = (metadata.mtime(), metadata.mtime_nsec());
     Ok((stamp_of(&metadata) == stamp).then_some(Content { bytes, changed_at }))
 }
 
-/// Puts a file where it is not looked at, with the reason beside it.
+/// Puts a file where it is not looked at, with the reason beside it. Whoever
+/// writes to the folder may have put links there: none is followed, so that
+/// nothing is written anywhere else.
 fn set_aside(dir: &Path, name: &OsStr, reason: &str) -> io::Result<()> {
-    let failed = dir.join(FAILED);
-    DirBuilder::new().recursive(true).mode(0o700).create(&failed)?;
-    let is_free = |name: &OsStr| failed.join(name).symlink_metadata().is_err();
+    let folder = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(dir, folder, Mode::empty())?;
+    match rustix::fs::mkdirat(&dir, FAILED, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let failed = match rustix::fs::openat(&dir, FAILED, folder | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(failed) => failed,
+        Err(Errno::NOTDIR | Errno::LOOP) => {
+            return Err(io::Error::other(format!("{FAILED} in it is no folder")));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let name_there = if name.len() > LONGEST {
         // It would be too long with what is added to it.
         OsString::from(draft::id(name, (0, 0), &[]))
     } else {
         name.to_owned()
     };
-    let numbered = |number: u32| {
-        let mut bytes = name_there.as_bytes().to_vec();
-        if number > 1 {
-            bytes.extend_from_slice(format!(".{number}").as_bytes());
-        }
-        OsStr::from_bytes(&bytes).to_owned()
+    let is_free = |name: &OsStr| {
+        let found = rustix::fs::statat(&failed, name, AtFlags::SYMLINK_NOFOLLOW);
+        matches!(found, Err(Errno::NOENT))
     };
-    let free = (1..10_000).map(numbered).find(|name| is_free(name));
-    let free = free.ok_or_else(|| io::Error::other("too many files of the same name failed"))?;
-    fs::rename(dir.join(name), failed.join(&free))?;
-    let mut reason_name = free;
-    reason_name.push(REASON);
-    fs::write(failed.join(reason_name), format!("{reason}\n"))
+    let numbered = |number: u32| {
+        let mut name = name_there.clone();
+        if number > 1 {
+            name.push(format!(".{number}"));
+        }
+        let mut reason_name = name.clone();
+        reason_name.push(REASON);
+        (name, reason_name)
+    };
+    let free = (1..10_000).map(numbered).find(|(name, reason)| is_free(name) && is_free(reason));
+    let (free, reason_name) =
+        free.ok_or_else(|| io::Error::other("too many files of the same name failed"))?;
+    rustix::fs::renameat(&dir, name, &failed, &free)?;
+    let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    let mut file = File::from(rustix::fs::openat(&failed, &reason_name, new, mode)?);
+    file.write_all(format!("{reason}\n").as_bytes())
 }
 
 #[cfg(test)]

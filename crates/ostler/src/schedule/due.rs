@@ -10,7 +10,8 @@ pub(crate) const LATE: Duration = Duration::from_secs(60);
 /// How many missed times are counted one by one.
 const COUNTED: u32 = 1000;
 /// A schedule that was dealt with so far into the future was so by a wrong clock.
-const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
+/// What had a run before has its name and gets no second one.
+const AHEAD: Duration = Duration::from_secs(5 * 60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// What is due of a schedule.
@@ -26,13 +27,33 @@ pub(crate) struct Due {
     pub(crate) next: Option<Millis>,
 }
 
-/// Says what is due of a schedule that was dealt with up to a time. However
-/// much was missed, at most one run comes of it. A clock that is set back brings
+/// How far a schedule was followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) created: Millis,
+    /// Up to when everything was dealt with.
+    pub(crate) last: Millis,
+}
+
+/// Says what is due of a schedule that was followed so far. However much was
+/// missed, at most one run comes of it. A clock that is set back a little brings
 /// no time a second time.
-pub(crate) fn due(times: &Timetable, missed: Missed, last: Millis, now: Millis) -> Due {
-    let last = if last > now.after(AHEAD) { now } else { last };
-    let next = times.next_after(now.max(last));
-    let Some((newest, n_times)) = passed(times, last, now) else {
+///
+/// One that is set back by more was ahead before, or is behind now; nobody can
+/// tell. So times are run when they come, but nothing is taken back before one
+/// does: what was dealt with stays so if the clock is soon right again.
+pub(crate) fn due(times: &Timetable, missed: Missed, progress: Progress, now: Millis) -> Due {
+    let Progress { created, last } = progress;
+    let is_before_all = now < created && last != created;
+    if last > now.after(AHEAD) && !is_before_all {
+        let run = passed(times, now.before(LATE), now).map(|(newest, _)| newest);
+        let next = times.next_after(now);
+        return Due { run, n_missed: 0, until: run.unwrap_or(last), next };
+    }
+    // A clock that was behind may have left a time from before there was a schedule.
+    let from = if now < created { last } else { last.max(created) };
+    let next = times.next_after(now.max(from));
+    let Some((newest, n_times)) = passed(times, from, now) else {
         return Due { run: None, n_missed: 0, until: last, next };
     };
     let is_on_time = now <= newest.after(LATE);
@@ -90,6 +111,11 @@ mod tests {
         Millis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
     }
 
+    /// One that was added long ago.
+    fn up_to(last: Millis) -> Progress {
+        Progress { created: at("1999-01-01T00:00Z"), last }
+    }
+
     fn daily() -> Timetable {
         Timetable::read("0 9 * * *", "UTC").unwrap()
     }
@@ -97,12 +123,12 @@ mod tests {
     #[test]
     fn a_time_that_has_come_is_run_once_and_then_the_next_one_is_waited_for() {
         let (last, now) = (at("2026-01-01T10:00Z"), at("2026-01-02T09:00Z"));
-        let found = due(&daily(), Missed::Skip, last, now);
+        let found = due(&daily(), Missed::Skip, up_to(last), now);
         let next = Some(at("2026-01-03T09:00Z"));
         assert_eq!(found, Due { run: Some(now), n_missed: 0, until: now, next });
-        let again = due(&daily(), Missed::Skip, found.until, now.after(LATE));
+        let again = due(&daily(), Missed::Skip, up_to(found.until), now.after(LATE));
         assert_eq!(again, Due { run: None, ..found });
-        let early = due(&daily(), Missed::Skip, last, Millis(now.0 - 1));
+        let early = due(&daily(), Missed::Skip, up_to(last), Millis(now.0 - 1));
         assert_eq!(early, Due { run: None, n_missed: 0, until: last, next: Some(now) });
     }
 
@@ -110,41 +136,116 @@ mod tests {
     fn what_was_missed_is_left_out_or_made_up_for_once() {
         let (last, now) = (at("2026-01-01T10:00Z"), at("2026-01-05T08:00Z"));
         let (newest, next) = (at("2026-01-04T09:00Z"), Some(at("2026-01-05T09:00Z")));
-        let skip = due(&daily(), Missed::Skip, last, now);
+        let skip = due(&daily(), Missed::Skip, up_to(last), now);
         assert_eq!(skip, Due { run: None, n_missed: 3, until: newest, next });
-        let once = due(&daily(), Missed::Once, last, now);
+        let once = due(&daily(), Missed::Once, up_to(last), now);
         assert_eq!(once, Due { run: Some(newest), n_missed: 2, until: newest, next });
         // One that is on time stands for those before it as well.
         let now = at("2026-01-05T09:00Z").after(LATE);
         for missed in [Missed::Skip, Missed::Once] {
-            let found = due(&daily(), missed, last, now);
+            let found = due(&daily(), missed, up_to(last), now);
             assert_eq!((found.run, found.n_missed), (Some(at("2026-01-05T09:00Z")), 3));
         }
-        assert_eq!(due(&daily(), Missed::Skip, last, Millis(now.0 + 1)).run, None);
+        assert_eq!(due(&daily(), Missed::Skip, up_to(last), Millis(now.0 + 1)).run, None);
     }
 
     #[test]
     fn a_year_without_a_gateway_is_one_run_and_is_not_counted_to_the_end() {
         let times = Timetable::read("* * * * *", "Europe/Berlin").unwrap();
         let (last, now) = (at("2025-01-01T00:00Z"), at("2026-01-01T00:00:30Z"));
-        let found = due(&times, Missed::Once, last, now);
+        let found = due(&times, Missed::Once, up_to(last), now);
         assert_eq!((found.run, found.n_missed), (Some(at("2026-01-01T00:00Z")), COUNTED - 1));
-        let long_ago = due(&daily(), Missed::Once, at("2000-01-01T00:00Z"), now);
+        let long_ago = due(&daily(), Missed::Once, up_to(at("2000-01-01T00:00Z")), now);
         assert_eq!(long_ago.run, Some(at("2025-12-31T09:00Z")));
         let rare = Timetable::read("* * 1 1 *", "UTC").unwrap();
-        let found = due(&rare, Missed::Once, at("2000-06-01T00:00Z"), at("2025-06-01T00:00Z"));
+        let last = up_to(at("2000-06-01T00:00Z"));
+        let found = due(&rare, Missed::Once, last, at("2025-06-01T00:00Z"));
         assert_eq!(found.run, Some(at("2025-01-01T23:59Z")));
     }
 
     #[test]
-    fn a_clock_that_is_set_back_brings_no_time_twice_and_one_that_was_far_off_stops_nothing() {
-        let ran = at("2026-01-02T09:00Z");
-        let back = due(&daily(), Missed::Once, ran, at("2026-01-02T08:00Z"));
-        assert_eq!((back.run, back.next), (None, Some(at("2026-01-03T09:00Z"))));
-        let wrong = at("2040-01-02T09:00Z");
-        let now = at("2026-01-02T08:00Z");
-        let found = due(&daily(), Missed::Once, wrong, now);
-        assert_eq!(found, Due { run: None, n_missed: 0, until: now, next: Some(ran) });
+    fn a_clock_that_was_wrong_silences_nothing_and_takes_nothing_back() {
+        let nothing = "-";
+        // Created, dealt with up to, now; what is run, up to when it is dealt with
+        // then, and the next time.
+        for (cron, created, last, now, run, until, next) in [
+            // A little back: nothing comes twice.
+            (
+                "*/10 * * * *",
+                "2026-01-01T00:00Z",
+                "2026-01-02T09:00Z",
+                "2026-01-02T08:56Z",
+                nothing,
+                "2026-01-02T09:00Z",
+                "2026-01-02T09:10Z",
+            ),
+            // It was 20 hours ahead: times come as before.
+            (
+                "*/10 * * * *",
+                "2026-01-01T00:00Z",
+                "2026-01-03T05:00Z",
+                "2026-01-02T09:01:30Z",
+                nothing,
+                "2026-01-03T05:00Z",
+                "2026-01-02T09:10Z",
+            ),
+            (
+                "*/10 * * * *",
+                "2026-01-01T00:00Z",
+                "2026-01-03T05:00Z",
+                "2026-01-02T09:10:01Z",
+                "2026-01-02T09:10Z",
+                "2026-01-02T09:10Z",
+                "2026-01-02T09:20Z",
+            ),
+            // It was years ahead, for so long that a schedule was added by it.
+            (
+                "0 9 * * *",
+                "2040-01-02T09:00Z",
+                "2040-01-02T09:00Z",
+                "2026-01-02T09:00Z",
+                "2026-01-02T09:00Z",
+                "2026-01-02T09:00Z",
+                "2026-01-03T09:00Z",
+            ),
+            // A machine begins in 1970, which is the first of a month, or a while
+            // ago: what was dealt with stays so.
+            (
+                "@monthly",
+                "2025-06-15T00:00Z",
+                "2026-01-01T00:00Z",
+                "1970-01-01T00:00:30Z",
+                nothing,
+                "2026-01-01T00:00Z",
+                "2026-02-01T00:00Z",
+            ),
+            (
+                "@monthly",
+                "2025-06-15T00:00Z",
+                "2026-01-01T00:00Z",
+                "2025-10-05T12:00Z",
+                nothing,
+                "2026-01-01T00:00Z",
+                "2025-11-01T00:00Z",
+            ),
+            // What was before a schedule was never missed.
+            (
+                "@monthly",
+                "2025-06-15T00:00Z",
+                "1970-01-01T00:00Z",
+                "2025-06-20T00:00Z",
+                nothing,
+                "1970-01-01T00:00Z",
+                "2025-07-01T00:00Z",
+            ),
+        ] {
+            let times = Timetable::read(cron, "UTC").unwrap();
+            let progress = Progress { created: at(created), last: at(last) };
+            let found = due(&times, Missed::Once, progress, at(now));
+            let run = (run != nothing).then(|| at(run));
+            let wanted = Due { run, n_missed: 0, until: at(until), next: Some(at(next)) };
+            assert_eq!(found, wanted, "{cron} {now}");
+        }
     }
 
     #[test]

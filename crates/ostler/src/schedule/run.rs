@@ -101,7 +101,8 @@ pub(crate) async fn make(
             return Ok(Made::StillOpen(last));
         }
     }
-    let conversation = conversations::find_or_begin(conn, &schedule.conversation, now).await?;
+    let home = gate::shared(&schedule.conversation, rules.sessions.scope)?;
+    let conversation = conversations::find_or_begin(conn, &home, now).await?;
     let (kind, text, fresh) = match gate::read(&schedule.prompt, &rules.sessions.reset_words) {
         Asked::Reset => (RESET, "", None),
         Asked::Prompt { text, fresh: Some(fresh) } => (PROMPT, text, Some(fresh)),

@@ -3,6 +3,7 @@
 mod beats;
 mod day;
 mod runs;
+mod scopes;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::{
     store::{
         Store,
         conversations::{self, Address, Conversation},
+        messages::{self, Query, Start},
         schedules::{self, Missed, NewSchedule, Schedule},
         testing::{age, on_both, replies},
     },
@@ -64,6 +66,15 @@ async fn all_jobs(store: &Store) -> Vec<Job> {
 async fn conversation(store: &Store, id: ConversationId) -> Conversation {
     let found = store.read(id, |conn, id| Box::pin(conversations::find(conn, *id)));
     found.await.unwrap().unwrap()
+}
+
+/// Returns what is in the history.
+async fn texts(store: &Store) -> Vec<String> {
+    let (conversation, since, until) = (None, None, None);
+    let query = Query { conversation, since, until, from: Start::Oldest, limit: 100 };
+    let read = store.read(query, |conn, query| Box::pin(messages::read(conn, query)));
+    let said = read.await.unwrap().into_iter();
+    said.map(|message| message.text.or(message.error).unwrap()).collect()
 }
 
 fn schedule(name: &str, cron: &str, prompt: &str, now: Millis) -> NewSchedule {

@@ -4,6 +4,11 @@
 //! Their order within a conversation is that of the writes that stored them. Over
 //! all conversations it is that of their ids.
 
+mod read;
+
+pub(crate) use self::read::{
+    Query, Start, find, named, newest_conversation, newest_place, newest_place_in, read,
+};
 use super::{
     Conn, StoreError,
     conversations::Address,
@@ -105,124 +110,6 @@ pub(crate) async fn add(conn: &mut Conn, message: &NewMessage<'_>) -> Result<boo
     Ok(n_added > 0)
 }
 
-/// Returns the message that was kept under a name, and its conversation.
-pub(crate) async fn named(
-    conn: &mut Conn,
-    dedupe: &str,
-) -> Result<Option<(MessageId, ConversationId)>, StoreError> {
-    let sql = "SELECT id, conversation FROM messages WHERE dedupe = $1 AND dedupe IS NOT NULL";
-    let row = conn.fetch_optional(sql, values![dedupe]).await?;
-    row.map(|row| Ok((row.parsed("id")?, row.parsed("conversation")?))).transpose()
-}
-
-/// Returns the place from which a person last said something.
-pub(crate) async fn newest_place(conn: &mut Conn) -> Result<Option<Address>, StoreError> {
-    let sql = "SELECT channel, address FROM messages WHERE origin = 'person'
-               ORDER BY id DESC LIMIT 1";
-    let Some(row) = conn.fetch_optional(sql, values![]).await? else { return Ok(None) };
-    // One that was accepted once is an address.
-    Ok(Address::new(&row.text("channel")?, &row.text("address")?).ok())
-}
-
-/// Returns the place from which a person last said something in a conversation.
-pub(crate) async fn newest_place_in(
-    conn: &mut Conn,
-    conversation: ConversationId,
-) -> Result<Option<Address>, StoreError> {
-    let sql = "SELECT channel, address FROM messages WHERE conversation = $1 AND origin = 'person'
-               ORDER BY number DESC, id DESC LIMIT 1";
-    let Some(row) = conn.fetch_optional(sql, values![conversation]).await? else { return Ok(None) };
-    Ok(Address::new(&row.text("channel")?, &row.text("address")?).ok())
-}
-
-/// Returns the conversation of the newest message.
-pub(crate) async fn newest_conversation(
-    conn: &mut Conn,
-) -> Result<Option<ConversationId>, StoreError> {
-    let sql = "SELECT conversation FROM messages ORDER BY id DESC LIMIT 1";
-    let row = conn.fetch_optional(sql, values![]).await?;
-    row.map(|row| row.parsed("conversation")).transpose()
-}
-
-/// Where to begin to read, and in which direction. The position itself is not read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    Oldest,
-    After(i64, MessageId),
-    Newest,
-    Before(i64, MessageId),
-}
-
-impl Start {
-    /// Goes on behind a message that was read.
-    pub(crate) fn beyond(&self, message: &Message) -> Self {
-        match self {
-            Self::Oldest | Self::After(..) => Self::After(message.number, message.id),
-            Self::Newest | Self::Before(..) => Self::Before(message.number, message.id),
-        }
-    }
-}
-
-/// Which messages to read.
-#[derive(Clone, Debug)]
-pub(crate) struct Query {
-    /// Nothing for those of all conversations.
-    pub(crate) conversation: Option<ConversationId>,
-    pub(crate) since: Option<Millis>,
-    /// From then on none.
-    pub(crate) until: Option<Millis>,
-    pub(crate) from: Start,
-    pub(crate) limit: u32,
-}
-
-/// Reads messages: from the oldest on in their order, from the newest on in the
-/// reverse one.
-pub(crate) async fn read(conn: &mut Conn, query: &Query) -> Result<Vec<Message>, StoreError> {
-    macro_rules! select {
-        ($whose:literal, $position:literal, $order:literal) => {
-            concat!(
-                "SELECT * FROM messages WHERE at >= $1 AND at < $2 AND ",
-                $whose,
-                $position,
-                " ORDER BY ",
-                $order,
-                " LIMIT +$6"
-            )
-        };
-    }
-    // No id is above this: the digits are all lower.
-    const ABOVE_ALL: &str = "msg_g";
-    let (is_forward, number, id) = match &query.from {
-        Start::Oldest => (true, 0, String::new()),
-        Start::After(number, id) => (true, *number, id.to_string()),
-        Start::Newest => (false, i64::MAX, ABOVE_ALL.to_owned()),
-        Start::Before(number, id) => (false, *number, id.to_string()),
-    };
-    // The number is named in each of them, for every value has to be used.
-    let sql = match (query.conversation, is_forward) {
-        (Some(_), true) => {
-            select!("conversation = $5 AND ", "(number, id) > ($3, $4)", "number, id")
-        }
-        (Some(_), false) => {
-            select!("conversation = $5 AND ", "(number, id) < ($3, $4)", "number DESC, id DESC")
-        }
-        (None, true) => select!("$3 >= 0 AND $5 = '' AND ", "id > $4", "id"),
-        (None, false) => select!("$3 >= 0 AND $5 = '' AND ", "id < $4", "id DESC"),
-    };
-    let whose = query.conversation.map(|id| id.to_string()).unwrap_or_default();
-    let since = query.since.unwrap_or(Millis(i64::MIN));
-    let until = query.until.unwrap_or(Millis(i64::MAX));
-    let limit = i64::from(query.limit);
-    let rows = conn.fetch_all(sql, values![since, until, number, &id, &whose, limit]).await?;
-    rows.iter().map(Message::from_row).collect()
-}
-
-/// Returns a message by its id.
-pub(crate) async fn find(conn: &mut Conn, id: MessageId) -> Result<Option<Message>, StoreError> {
-    let row = conn.fetch_optional("SELECT * FROM messages WHERE id = $1", values![id]).await?;
-    row.map(|row| Message::from_row(&row)).transpose()
-}
-
 /// Returns whether there are messages that are not archived yet.
 pub(crate) async fn has_unarchived(conn: &mut Conn) -> Result<bool, StoreError> {
     let sql = "SELECT 1 AS found FROM messages WHERE archived = 0 LIMIT 1";
@@ -281,20 +168,14 @@ pub(crate) async fn remove_before(
     limit: u32,
 ) -> Result<u64, StoreError> {
     let least = match which {
-        Removable::All => 0,
+        Removable::All => 0_i64,
         Removable::Archived => 1,
     };
-    let sql = "SELECT id, at FROM messages WHERE archived >= $1 ORDER BY id LIMIT +$2";
-    let mut n_removed = 0;
-    for row in conn.fetch_all(sql, values![least, i64::from(limit)]).await? {
-        // By a clock that was wrong it may keep those after it, until its time has come.
-        if row.millis("at")? >= before {
-            break;
-        }
-        let sql = "DELETE FROM messages WHERE id = $1";
-        n_removed += conn.execute(sql, values![&row.text("id")?]).await?;
-    }
-    Ok(n_removed)
+    // By their times and not by their ids: those made while a clock was ahead, and
+    // for a while after it, are none that the time can be told from.
+    let sql = "DELETE FROM messages WHERE id IN (
+                   SELECT id FROM messages WHERE at < $1 AND archived >= $2 ORDER BY at LIMIT +$3)";
+    conn.execute(sql, values![before, least, i64::from(limit)]).await
 }
 
 impl Message {

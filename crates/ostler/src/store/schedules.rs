@@ -163,6 +163,14 @@ pub(crate) async fn find(conn: &mut Conn, name: &str) -> Result<Option<Schedule>
     row.map(|row| Schedule::from_row(&row)).transpose()
 }
 
+/// Returns a schedule as [`find`] does, and keeps it from all others until the
+/// write is over: between the look and a run nobody else makes one.
+pub(crate) async fn lock(conn: &mut Conn, name: &str) -> Result<Option<Schedule>, StoreError> {
+    let sql = "UPDATE schedules SET n_runs = n_runs WHERE name = $1 OR id = $1";
+    conn.execute(sql, values![name]).await?;
+    find(conn, name).await
+}
+
 /// Removes a schedule. Runs that have begun go on.
 pub(crate) async fn remove(conn: &mut Conn, id: ScheduleId) -> Result<(), StoreError> {
     conn.wake(Topic::Schedules);

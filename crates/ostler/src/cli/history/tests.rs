@@ -79,6 +79,22 @@ on_both! {
         assert!(matches!(unknown, Nothing::Message(_)));
     }
 
+    async fn a_message_to_begin_beside_says_which_conversation_is_meant(store: Store) {
+        // The newest message is of another, in which the numbers are others.
+        let first = add(&store, "a", "1", 1_000).await.to_string();
+        for (address, text) in [("a", "2"), ("a", "3"), ("b", "4"), ("b", "5"), ("b", "6")] {
+            add(&store, address, text, 2_000).await;
+        }
+        assert_eq!(texts(&store, &["--after", &first]).await, "2 3");
+        assert_eq!(texts(&store, &["--before", &first]).await, "");
+        assert_eq!(texts(&store, &["local:a", "--after", &first]).await, "2 3");
+        assert_eq!(texts(&store, &["--all", "--after", &first]).await, "2 3 4 5 6");
+        for step in ["--after", "--before"] {
+            let elsewhere = page(&store, args(&["local:b", step, &first]), Millis(0)).await;
+            assert!(matches!(elsewhere, Err(Nothing::Elsewhere(..))));
+        }
+    }
+
     async fn pages_lead_to_each_other_in_both_directions(store: Store) {
         for number in 0..450 {
             add(&store, if number % 3 == 0 { "b" } else { "a" }, &number.to_string(), number).await;

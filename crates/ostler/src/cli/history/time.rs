@@ -30,7 +30,8 @@ impl FromStr for Moment {
         if let Ok(at) = text.parse::<Timestamp>() {
             return Ok(Self::At(Millis(at.as_millisecond())));
         }
-        if let Some(day) = text.parse::<Date>().ok().filter(|_| text.contains('-'))
+        // A date can be read from a moment as well, and would be another time than was meant.
+        if let Some(day) = text.parse::<Date>().ok().filter(|day| day.to_string() == text)
             && let Ok(begin) = day.to_zoned(TimeZone::UTC)
         {
             return Ok(Self::At(Millis(begin.timestamp().as_millisecond())));
@@ -38,8 +39,8 @@ impl FromStr for Moment {
         // A number alone could be meant as anything.
         let ago = duration::parse(text).filter(|_| text.parse::<f64>().is_err());
         ago.map(Self::Ago).ok_or_else(|| {
-            "give a day such as 2026-11-16 (by UTC), a moment such as 2026-11-16T09:30:00Z, \
-             or how long ago, such as 2h or 7d"
+            "give a day such as 2026-11-16 (by UTC), a moment with its offset such as \
+             2026-11-16T09:30:00Z or 2026-11-16T09:30:00+01:00, or how long ago, such as 2h or 7d"
                 .to_owned()
         })
     }
@@ -58,9 +59,18 @@ mod tests {
         assert_eq!(at("1970-01-01T01:00:00+01:00"), Ok(Millis(0)));
         assert_eq!(at("2h"), Ok(Millis(10_000_000_000 - 7_200_000)));
         assert_eq!(at("7d"), Ok(Millis(10_000_000_000 - 604_800_000)));
-        for wrong in ["", "soon", "5", "2026-13-01", "-2h", "1970-01-01T00:00:00"] {
-            let wrong_or_day = at(wrong);
-            assert!(wrong_or_day.is_err() || wrong.contains('T'), "{wrong}: {wrong_or_day:?}");
+        for wrong in [
+            "",
+            "soon",
+            "5",
+            "-2h",
+            "19700102",
+            "2026-13-01",
+            "2026-11-16T09:30:00",
+            "2026-11-16 09:30",
+            "2026-11-16T09:30:00[Europe/Berlin]",
+        ] {
+            assert!(at(wrong).is_err(), "{wrong}: {:?}", at(wrong));
         }
     }
 }

@@ -89,7 +89,8 @@ pub(super) async fn run_now(
     rules: &Rules,
     now: Millis,
 ) -> Result<Done, Refusal> {
-    let Some(found) = schedules::find(conn, name).await? else { return Ok(Done::Unknown) };
+    // Before anything else, as a gateway does when a time has come.
+    let Some(found) = schedules::lock(conn, name).await? else { return Ok(Done::Unknown) };
     match run::make(conn, &found, None, job, rules, now).await? {
         Made::Job(job) => changed(conn, name, "schedules.run", "enqueued", Some(job), now).await,
         Made::StillOpen(job) => Ok(Done::StillOpen(job)),

@@ -4,9 +4,16 @@ use clap::Parser;
 
 use super::*;
 use crate::{
-    config::{Loader, Trust},
+    config::{Busy, Loader, Sessions, Trust},
     queue::{JobState, Queue},
-    store::{audit, testing::Place},
+    schedule::{
+        due::Due,
+        run::{Made, Slot, at_slot},
+    },
+    store::{
+        audit,
+        testing::{Place, on_both},
+    },
 };
 
 #[derive(Parser)]
@@ -84,6 +91,56 @@ async fn a_schedule_is_added_run_paused_resumed_and_removed_beside_a_gateway() {
     assert_eq!(actions, expected.map(|action| format!("schedules.{action}")));
     assert!(audit.iter().all(|entry| !entry.detail.contains("today")));
     store.close().await;
+}
+
+on_both! {
+    async fn runs_that_are_wanted_at_the_same_moment_are_one(store: Store) {
+        let new = NewSchedule {
+            id: ScheduleId::new(),
+            name: "often".to_owned(),
+            cron: "*/10 * * * *".to_owned(),
+            zone: "UTC".to_owned(),
+            conversation: "local:main".parse().unwrap(),
+            to: None,
+            agent: None,
+            prompt: "x".to_owned(),
+            missed: Missed::Skip,
+            created_at: Millis(1),
+        };
+        store.must(new, |conn, new| Box::pin(schedules::add(conn, new))).await;
+        let rules = Rules {
+            sessions: Sessions::default(),
+            busy: Busy::Queue,
+            capacity: Capacity::new(Limits { waiting: 100, waiting_in_lane: 100 }),
+        };
+        let schedule = found(&store, "often").await.unwrap();
+        let due = Due { run: Some(Millis(5)), n_missed: 0, until: Millis(5), next: None };
+        let slot = Slot { from: Millis(1), due };
+        let mut all = tokio::task::JoinSet::new();
+        for number in 0..12 {
+            let (store, rules, schedule) = (store.clone(), rules.clone(), schedule.clone());
+            all.spawn(async move {
+                let is_time = number % 3 == 0;
+                let args = (JobId::new(), rules, schedule, is_time);
+                let made: Result<bool, Refusal> = store.write(args, move |conn, args| {
+                    Box::pin(async move {
+                        let (job, rules, schedule, is_time) = args;
+                        if *is_time {
+                            let made = at_slot(conn, schedule, slot, *job, rules, Millis(6)).await?;
+                            return Ok(matches!(made, Made::Job(_)));
+                        }
+                        let done = run_now(conn, "often", *job, rules, Millis(6)).await?;
+                        Ok(matches!(done, Done::Changed { .. }))
+                    })
+                }).await;
+                made.unwrap()
+            });
+        }
+        let made = all.join_all().await;
+        assert_eq!(made.into_iter().filter(|made| *made).count(), 1);
+        assert_eq!(found(&store, "often").await.unwrap().n_runs, 1);
+        assert_eq!(Queue::new(store).list(None, None, 100).await.unwrap().len(), 1);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -182,6 +182,37 @@ async fn what_is_no_message_is_set_aside_or_left_alone() {
 }
 
 #[tokio::test]
+async fn setting_aside_follows_no_links_that_somebody_put_there() {
+    check(|mut drop| async move {
+        let elsewhere = drop.place.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, drop.path("failed")).unwrap();
+        drop.put("a.json", "no");
+        drop.put("b.json", HI);
+        drop.look(1).await;
+        drop.look(2).await;
+        // It stays, nothing is anywhere else, and others are sent.
+        assert_eq!(drop.names(), ["a.json", "failed"]);
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+        assert!(drop.folder.is_told);
+        assert_eq!(drop.texts().await, ["hi"]);
+        fs::remove_file(drop.path("failed")).unwrap();
+        fs::create_dir(drop.path("failed")).unwrap();
+        let victim = elsewhere.join("victim");
+        for name in ["a.json.reason", "a.json.2"] {
+            std::os::unix::fs::symlink(&victim, drop.path(&format!("failed/{name}"))).unwrap();
+        }
+        drop.look(1).await;
+        assert!(!victim.exists());
+        assert_eq!(fs::read_to_string(drop.path("failed/a.json.3")).unwrap(), "no");
+        assert!(drop.reason("a.json.3").contains("expected"));
+        assert!(!drop.folder.is_told);
+        drop
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_crash_between_storing_and_removing_sends_once_and_the_same_words_later_are_sent_again() {
     check(|mut drop| async move {
         drop.put("a.json", HI);

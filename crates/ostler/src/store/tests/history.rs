@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    messages::{Direction, Message, NewMessage, Query, Start},
+    messages::{Direction, Message, NewMessage, Query, Removable, Start},
     *,
 };
 use crate::{
@@ -23,6 +23,17 @@ async fn keep(
     text: &str,
     dedupe: Option<&str>,
 ) -> Result<bool, StoreError> {
+    keep_at(conn, id, name, text, dedupe, NOW).await
+}
+
+async fn keep_at(
+    conn: &mut Conn,
+    id: MessageId,
+    name: &str,
+    text: &str,
+    dedupe: Option<&str>,
+    at: Millis,
+) -> Result<bool, StoreError> {
     let place = place(name);
     let conversation = conversations::find_or_begin(conn, &place, NOW).await?.id;
     let message = NewMessage {
@@ -37,7 +48,7 @@ async fn keep(
         error: None,
         job: None,
         turn: None,
-        at: NOW,
+        at,
         dedupe,
     };
     messages::add(conn, &message).await
@@ -96,6 +107,55 @@ on_both! {
         assert!(of_all.is_sorted_by_key(|message| message.id) && of_all.len() == 10);
     }
 
+    async fn a_clock_that_was_ahead_keeps_nothing_from_being_removed(store: Store) {
+        let kept = store.must((), |conn, ()| {
+            Box::pin(async move {
+                // The ids go on from where they were when the clock is right again.
+                let times = [1, 2, 1 << 50, 3, 4, 100].map(Millis);
+                for (number, at) in times.into_iter().enumerate() {
+                    let id = MessageId::new();
+                    keep_at(conn, id, "a", &number.to_string(), None, at).await?;
+                    if number == 0 {
+                        continue;
+                    }
+                    messages::archived(conn, &[id]).await?;
+                }
+                let before = Millis(50);
+                assert_eq!(messages::remove_before(conn, Removable::Archived, before, 2).await?, 2);
+                assert_eq!(messages::remove_before(conn, Removable::Archived, before, 2).await?, 1);
+                assert_eq!(messages::remove_before(conn, Removable::Archived, before, 2).await?, 0);
+                messages::remove_before(conn, Removable::All, before, 2).await
+            })
+        });
+        assert_eq!(kept.await, 1);
+        let texts: Vec<_> = all(&store, None).await.into_iter().filter_map(|m| m.text).collect();
+        assert_eq!(texts, ["2", "5"]);
+    }
+
+    async fn reading_from_a_time_on_finds_the_same_from_both_ends(store: Store) {
+        let day = 24 * 60 * 60 * 1000;
+        let conversation = store.must((), move |conn, ()| {
+            Box::pin(async move {
+                for number in 0..10_i64 {
+                    let at = Millis(number * day);
+                    keep_at(conn, MessageId::new(), "a", &number.to_string(), None, at).await?;
+                    keep_at(conn, MessageId::new(), "b", "x", None, at).await?;
+                }
+                Ok(conversations::find_or_begin(conn, &place("a"), NOW).await?.id)
+            })
+        });
+        let conversation = Some(conversation.await);
+        for (since, n_found) in [(0, 10), (1, 9), (4 * day + 1, 5), (9 * day, 1), (9 * day + 1, 0), (99 * day, 0)] {
+            for from in [Start::Oldest, Start::Newest] {
+                let since = Some(Millis(since));
+                let query = Query { conversation, since, until: None, from, limit: 100 };
+                let read: Result<_, StoreError> =
+                    store.read(query, |conn, query| Box::pin(messages::read(conn, query))).await;
+                assert_eq!(read.unwrap().len(), n_found, "{since:?}");
+            }
+        }
+    }
+
     async fn one_gateway_at_a_time_has_a_duty(store: Store) {
         let minute = Duration::from_secs(60);
         let take = async |owner: &str, now: Millis| -> bool {
@@ -140,12 +200,15 @@ on_both! {
                 messages::unarchived(conn, None, 20).await?;
                 for conversation in [Some(*conversation), None] {
                     for from in [Start::Oldest, Start::Newest, Start::After(5, MessageId::new())] {
-                        let (since, until) = (None, None);
-                        let query = Query { conversation, since, until, from, limit: 20 };
-                        messages::read(conn, &query).await?;
+                        for since in [None, Some(NOW)] {
+                            let (from, until) = (from.clone(), None);
+                            let query = Query { conversation, since, until, from, limit: 20 };
+                            messages::read(conn, &query).await?;
+                        }
                     }
                 }
-                Ok(())
+                messages::remove_before(conn, Removable::All, Millis(1), 20).await?;
+                messages::remove_before(conn, Removable::Archived, Millis(1), 20).await.map(drop)
             })
         });
         for plan in plans.await {
