@@ -41,11 +41,11 @@ pub(crate) struct Progress {
 ///
 /// One that is set back by more was ahead before, or is behind now; nobody can
 /// tell. So times are run when they come, but nothing is taken back before one
-/// does: what was dealt with stays so if the clock is soon right again.
+/// does: what was dealt with stays so if the clock is soon right again. Before
+/// there was a schedule it is the clock that is behind, and nothing is run.
 pub(crate) fn due(times: &Timetable, missed: Missed, progress: Progress, now: Millis) -> Due {
     let Progress { created, last } = progress;
-    let is_before_all = now < created && last != created;
-    if last > now.after(AHEAD) && !is_before_all {
+    if last > now.after(AHEAD) && now >= created {
         let run = passed(times, now.before(LATE), now).map(|(newest, _)| newest);
         let next = times.next_after(now);
         return Due { run, n_missed: 0, until: run.unwrap_or(last), next };
@@ -198,10 +198,20 @@ mod tests {
                 "2026-01-02T09:10Z",
                 "2026-01-02T09:20Z",
             ),
-            // It was years ahead, for so long that a schedule was added by it.
+            // One that was added a moment ago, by this clock, which is behind now.
             (
                 "0 9 * * *",
-                "2040-01-02T09:00Z",
+                "2026-01-02T10:00Z",
+                "2026-01-02T10:00Z",
+                "2026-01-02T09:00Z",
+                nothing,
+                "2026-01-02T10:00Z",
+                "2026-01-03T09:00Z",
+            ),
+            // It was years ahead, and is right again.
+            (
+                "0 9 * * *",
+                "2026-01-01T00:00Z",
                 "2040-01-02T09:00Z",
                 "2026-01-02T09:00Z",
                 "2026-01-02T09:00Z",

@@ -5,13 +5,15 @@
 //! there is and never begins one, gives way to whoever speaks, is tried once,
 //! and does not count as a word in the conversation.
 
+mod rules;
+
 use std::{sync::Arc, time::Duration};
 
-use thiserror::Error;
-
+#[cfg(test)]
+pub(crate) use self::rules::EVERY;
+pub(crate) use self::rules::{Rules, Skip};
 use crate::{
     clock::Millis,
-    config,
     gateway::{
         gate::has_gone_idle,
         inbound::{Details, HEARTBEAT, Origin, PAYLOAD, Payload, Refusal, check_place},
@@ -27,10 +29,6 @@ use crate::{
     wishes::Wishes,
 };
 
-/// How often there is one, if it is only switched on.
-pub(crate) const EVERY: Duration = Duration::from_secs(30 * 60);
-/// The shortest time between two: each looks at the store.
-const SHORTEST: Duration = Duration::from_secs(1);
 /// The answer after which nothing is sent.
 pub(crate) const OK: &str = "HEARTBEAT_OK";
 /// What the agent is told, if nothing else is configured.
@@ -47,35 +45,6 @@ const SENDER: &str = "heartbeat";
 /// Where the names of slots are kept, as if it was a channel.
 const CHANNEL: &str = "heartbeat";
 
-/// What is configured.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rules {
-    /// `None`: never.
-    pub(crate) every: Option<Duration>,
-    /// `None`: [`PROMPT_TEXT`].
-    pub(crate) prompt: Option<String>,
-    /// `None`: the one that a person spoke in last.
-    pub(crate) conversation: Option<Address>,
-    /// For how long after a person's last word.
-    pub(crate) idle: Option<Duration>,
-}
-
-impl From<&config::Heartbeat> for Rules {
-    fn from(config: &config::Heartbeat) -> Self {
-        let every = match config.enabled {
-            Some(false) => None,
-            Some(true) => Some(config.every.unwrap_or(EVERY)),
-            None => config.every,
-        };
-        Self {
-            every: every.map(|every| every.max(SHORTEST)),
-            prompt: config.prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
-            conversation: config.conversation.as_ref().and_then(|name| name.parse().ok()),
-            idle: config.idle,
-        }
-    }
-}
-
 /// Why there is a heartbeat now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
@@ -83,49 +52,6 @@ pub(crate) enum Occasion {
     Slot { every: Duration, slot: i64 },
     /// Somebody wants one, here if he says where.
     Asked(Option<Address>),
-}
-
-/// Why there was none.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub(crate) enum Skip {
-    #[error("no person has spoken in any conversation yet")]
-    NoConversation,
-    #[error("there is no conversation {0}")]
-    Unknown(Address),
-    #[error("a job of the conversation runs or waits")]
-    Busy,
-    #[error("the conversation has no session, and a heartbeat begins none")]
-    NoSession,
-    #[error("the conversation was silent for so long that its session is over")]
-    Idle,
-    #[error("no person has spoken in the conversation for longer than heartbeat.idle")]
-    Quiet,
-    #[error("it is not known where people are reached in the conversation")]
-    NowhereToSend,
-    #[error("it waited for too long")]
-    Stale,
-    #[error("somebody spoke while it waited")]
-    GaveWay,
-    #[error("the gateway ended while it ran")]
-    CutOff,
-}
-
-impl Skip {
-    /// Returns the word to branch on. Part of the contract.
-    pub(crate) fn code(&self) -> &'static str {
-        match self {
-            Self::NoConversation => "no_conversation",
-            Self::Unknown(_) => "unknown_conversation",
-            Self::Busy => "busy",
-            Self::NoSession => "no_session",
-            Self::Idle => "idle",
-            Self::Quiet => "quiet",
-            Self::NowhereToSend => "nowhere_to_send",
-            Self::Stale => "stale",
-            Self::GaveWay => "gave_way",
-            Self::CutOff => "cut_off",
-        }
-    }
 }
 
 /// What became of a heartbeat.
@@ -326,19 +252,5 @@ mod tests {
             assert!(!says_nothing(answer), "{answer:?}");
         }
         assert!(PROMPT_TEXT.contains(OK));
-    }
-
-    #[test]
-    fn it_is_off_unless_it_is_switched_on_and_then_comes_every_30_minutes() {
-        let every = |enabled, every: Option<u64>| {
-            let every = every.map(Duration::from_secs);
-            let config = config::Heartbeat { enabled, every, ..config::Heartbeat::default() };
-            Rules::from(&config).every.map(|every| every.as_secs())
-        };
-        assert_eq!(every(None, None), None);
-        assert_eq!(every(Some(true), None), Some(1800));
-        assert_eq!(every(Some(true), Some(60)), Some(60));
-        assert_eq!(every(None, Some(60)), Some(60));
-        assert_eq!(every(Some(false), Some(60)), None);
     }
 }
