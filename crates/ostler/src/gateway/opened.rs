@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_session_that_is_cut_off_knows_what_it_was_told() {
         let mut opened = Opened { session: None, memo: Memo::of_id("pi", "") };
-        let mut request = TurnRequest::new("hello".to_owned(), "/work");
+        let mut request = TurnRequest::new("hello".to_owned(), "/workspace");
         request.options.identity = Identity::Off;
         opened.by(&request);
         assert_eq!((opened.memo.system_sent, opened.memo.system_hash.as_ref()), (false, None));
@@ -97,6 +97,6 @@ mod tests {
         request.options.identity = Identity::Text("Ada".to_owned(), Repeat::EachTurn);
         opened.by(&request);
         assert_eq!((opened.memo.system_sent, opened.memo.system_hash), (true, None));
-        assert_eq!(opened.memo.cwd.as_deref(), Some("/work".as_ref()));
+        assert_eq!(opened.memo.cwd.as_deref(), Some("/workspace".as_ref()));
     }
 }

@@ -12,7 +12,7 @@ fn line_of(request: &Request) -> String {
 fn any_request() -> impl Strategy<Value = Request> {
     let rest = (option::of("[a-z]{1,8}"), option::of(any::<u64>()), any::<bool>());
     let rest = rest.prop_map(|(agent, timeout_ms, cold)| {
-        let cwd = Some("/work".into());
+        let cwd = Some("/workspace".into());
         (Wishes { agent, timeout_ms, cold, cwd, ..Wishes::default() }, cold)
     });
     let names = (option::of("[^\\p{Cc}]{1,20}"), option::of("[^\\p{Cc}]{1,20}"));
