@@ -28,11 +28,10 @@ pub(super) fn mark(id: MessageId) -> String {
 
 /// Returns the entry of a message.
 pub(super) fn entry(message: &Message) -> String {
-    let time = match Timestamp::from_millisecond(message.at.0) {
-        Ok(at) => at.to_zoned(TimeZone::UTC).time().round(jiff::Unit::Second),
-        Err(error) => Err(error),
-    };
-    let time = time.map_or_else(|_| message.at.to_string(), |time| time.to_string());
+    let time = Timestamp::from_millisecond(message.at.0);
+    // Cut off, not rounded: the last moment of a day is on that day's page.
+    let time = time.map(|at| at.to_zoned(TimeZone::UTC).strftime("%H:%M:%S").to_string());
+    let time = time.unwrap_or_else(|_| message.at.to_string());
     let (text, kind) = words(message);
     let mut entry = format!("\n## {time} · {}", plain(who(message)));
     if let Some(kind) = kind {
@@ -161,7 +160,7 @@ mod tests {
             error: None,
             job: None,
             turn: None,
-            at: Millis(1_794_821_402_500),
+            at: Millis(1_794_821_402_999),
         }
     }
 
@@ -169,7 +168,7 @@ mod tests {
     fn an_entry_has_time_sender_text_and_mark() {
         assert_eq!(
             entry(&message("# Hello\n\nthere")),
-            "\n## 09:30:03 · ann\n\n> # Hello\n>\n> there\n\n\
+            "\n## 09:30:02 · ann\n\n> # Hello\n>\n> there\n\n\
              <!-- msg_01890a5dac96774bbcceb302099a8057 -->\n"
         );
     }
@@ -203,7 +202,7 @@ mod tests {
     fn a_name_is_no_markdown() {
         let named = Message { sender: Some("*ann*\n# <x>".to_owned()), ..message("hi") };
         let entry = entry(&named);
-        assert!(entry.contains("## 09:30:03 · \\*ann\\* \\# \\<x\\>\n"), "{entry}");
+        assert!(entry.contains("## 09:30:02 · \\*ann\\* \\# \\<x\\>\n"), "{entry}");
     }
 
     fn any_text() -> impl Strategy<Value = String> {
