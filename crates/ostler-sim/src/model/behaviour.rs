@@ -89,6 +89,12 @@ pub static BEHAVIOURS: &[Behaviour] = &[
         plan: |turn| Answer::text(turn.prompt).into(),
     },
     Behaviour {
+        word: "say",
+        argument: "=<text to the end of the line>",
+        about: "that text and nothing else",
+        plan: |turn| Answer::text(turn.word.line.unwrap_or_default()).into(),
+    },
+    Behaviour {
         word: "history",
         argument: "",
         about: "how many prompts the conversation holds, and the first of them",

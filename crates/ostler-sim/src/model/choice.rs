@@ -111,6 +111,11 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_said_up_to_the_end_of_its_line() {
+        assert_eq!(choose_text(&["# Boot\n\nsim:say=ALL IS WELL\nmore"], "text"), "ALL IS WELL");
+    }
+
+    #[test]
     fn an_unknown_word_is_named_in_the_answer() {
         let text = choose_text(&["sim:nonsense"], "text");
         assert!(text.starts_with("There is no sim:nonsense. There is: text, thinking"), "{text}");
