@@ -3,6 +3,7 @@
 //! is, `section` has the types and the defaults, `load` and `layers` put it together.
 
 mod agents;
+mod api;
 mod archive;
 pub(crate) mod default;
 mod dotenv;
@@ -43,6 +44,7 @@ use ostler_core::{
 use crate::store::{Location, LocationError};
 
 pub(crate) use self::{
+    api::{Api, Metrics},
     archive::Archive,
     file::Found,
     hooks::{Hook, HookAction, HookEvent, OnFailure},

@@ -10,7 +10,7 @@
 //! connections end, the store is closed.
 
 mod hooks;
-mod http;
+pub(crate) mod http;
 mod notify;
 mod reload;
 mod taken;
@@ -25,11 +25,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{
-    http::{Http, Phase},
-    notify::Notifier,
-};
+use self::{http::Http, notify::Notifier};
 use crate::{
+    api::{self, Phase, Service},
     archive::Archivist,
     channel::Channels,
     config::{Loaded, Loader, Problem, Problems, Settings, Watch, store_location},
@@ -177,9 +175,9 @@ impl Daemon {
         let delivery = Delivery::start(store.clone(), Channels::new(), gateway.name(), pace);
         let archivist = Archivist::start(store.clone(), policy.subscribe(), gateway.name());
         let phase = watch::Sender::new(Phase::Starting);
-        let agents = policy.subscribe();
-        let http =
-            Http::start(listener, phase.subscribe(), move || agents.borrow().agents.availability());
+        let service =
+            Service::new(gateway.clone(), store.clone(), policy.subscribe(), phase.subscribe());
+        let http = Http::start(listener, api::router(&service));
         let socket = Server::start(socket, gateway.clone());
         tasks.spawn(folder::watch(gateway.clone(), policy.subscribe(), stop.clone()));
         tasks.spawn(reload::follow(watch, policy, host.clone(), here, stop.clone()));

@@ -12,6 +12,7 @@
 pub(crate) mod asking;
 mod attempt;
 mod begin;
+pub(crate) mod commands;
 mod conclusion;
 pub(crate) mod delivery;
 mod details;
@@ -63,7 +64,7 @@ use self::{
 use crate::{
     clock::Millis,
     hooks::runner::Runner,
-    id::{ConversationId, JobId, MessageId, PermissionId},
+    id::{CommandId, ConversationId, JobId, MessageId, PermissionId},
     outbound::{self, Delivered, Outgoing, Target},
     queue::{CancelOutcome, LaneCancel, LaneId, Queue, Stats, WorkerId},
     schedule::{self, heartbeat},
@@ -260,6 +261,17 @@ impl Gateway {
     /// Cancels a job: one that waits never runs, one that runs is stopped.
     pub(crate) async fn cancel_job(&self, job: JobId) -> Result<CancelOutcome, StoreError> {
         self.shared.queue.cancel(job, CANCELLED, Millis::now()).await
+    }
+
+    /// Cancels a command. One that has not begun is over when this returns.
+    pub(crate) async fn cancel_command(&self, id: CommandId) -> Result<CancelOutcome, StoreError> {
+        let args = (id, Millis::now());
+        let store = &self.shared.store;
+        store
+            .write_repeatable(args, |conn, (id, now)| {
+                Box::pin(commands::cancel_one(conn, *id, CANCELLED, *now))
+            })
+            .await
     }
 
     /// Cancels what runs and what waits in a conversation.

@@ -67,7 +67,7 @@ fn is_due(hook: &Hook, happening: &Happening) -> bool {
     hook.on.contains(&happening.event)
         && hook.channels.as_ref().is_none_or(is_for)
         // A prompt with nothing around it.
-        && happening.origin != Some(Origin::Run)
+        && !happening.origin.is_some_and(Origin::is_bare)
         && match hook.action {
             HookAction::Instruction(_) => may_instruct(happening),
             HookAction::Command(_) | HookAction::Url(_) => true,

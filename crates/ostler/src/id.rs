@@ -70,12 +70,30 @@ id!(PermissionId, "prm", "permission request");
 id!(AuditId, "aud", "line of the audit");
 id!(ScheduleId, "sch", "schedule");
 id!(MessageId, "msg", "message");
+id!(ProjectId, "prj", "project");
+id!(CommandId, "cmd", "command");
+id!(KeyId, "key", "key");
+id!(WebhookId, "whk", "webhook");
+id!(RequestId, "req", "request");
 
 impl MessageId {
     /// Returns the name of the message that became a job. It is the same however
     /// often one asks.
     pub(crate) fn of_job(job: JobId) -> Self {
         Self(job.0)
+    }
+}
+
+impl From<JobId> for CommandId {
+    /// Returns the name of the command that became a job.
+    fn from(id: JobId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<CommandId> for JobId {
+    fn from(id: CommandId) -> Self {
+        Self(id.0)
     }
 }
 

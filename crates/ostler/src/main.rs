@@ -1,6 +1,7 @@
 //! The `ostler` program: reads the command line and the environment, and does
 //! what one of the commands says.
 
+mod api;
 mod archive;
 mod background;
 mod channel;
@@ -13,6 +14,7 @@ mod daemon;
 mod gateway;
 mod hooks;
 mod id;
+mod key;
 mod logging;
 mod outbound;
 mod prompt;

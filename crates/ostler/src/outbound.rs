@@ -158,6 +158,7 @@ fn event(
         at: now,
         kind: "output".to_owned(),
         body: body.to_string(),
+        belongs: None,
     }
 }
 

@@ -15,12 +15,14 @@
 pub(crate) mod audit;
 mod backup;
 mod check;
+pub(crate) mod commands;
 pub(crate) mod conversations;
 mod db;
 pub(crate) mod duties;
 mod error;
 pub(crate) mod events;
 pub(crate) mod jobs;
+pub(crate) mod keys;
 mod location;
 mod lock;
 pub(crate) mod messages;

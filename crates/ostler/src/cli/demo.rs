@@ -191,6 +191,7 @@ impl Tour<'_> {
             wishes,
             origin: Origin::Run,
             details: Details::default(),
+            belongs: None,
         };
         let accepted = self.gateway.accept(inbound).await.map_err(|error| error.to_string())?;
         Ok(self.gateway.follow(accepted.job))

@@ -53,6 +53,7 @@ fn settle(loaded: &mut Loaded) {
             .ok()
     };
     let config = &mut loaded.config;
+    let roots = config.api.roots.iter_mut().map(|root| ("api.roots", Some(root)));
     for (key, path) in [
         ("gateway.data_dir", config.gateway.data_dir.as_mut()),
         ("prompt.dir", config.prompt.dir.as_mut()),
@@ -61,7 +62,10 @@ fn settle(loaded: &mut Loaded) {
         ("archive.dir", config.archive.dir.as_mut()),
         // A bare name is looked up in PATH.
         ("agent.path", config.agent.path.as_mut().filter(|path| path.components().count() > 1)),
-    ] {
+    ]
+    .into_iter()
+    .chain(roots)
+    {
         let Some(path) = path else { continue };
         match (path.strip_prefix("~"), &home, folder_of(key)) {
             (Ok(rest), Some(home), _) => *path = home.join(rest),

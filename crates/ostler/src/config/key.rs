@@ -150,6 +150,7 @@ const FORMAT: Kind = Kind::Choice(&["stream-json", "json", "text"]);
 const LOG_LEVEL: Kind = Kind::Choice(&["error", "warn", "info", "debug", "trace"]);
 const LOG_FORMAT: Kind = Kind::Choice(&["text", "json"]);
 const ON_FAILURE: Kind = Kind::Choice(&["ignore", "fail"]);
+const METRICS: Kind = Kind::Choice(&["admin", "anybody"]);
 const DIALECT: Kind = Kind::Choice(&["acp"]);
 const MINUTES: Kind = number(1, 525_600);
 const SECONDS: Kind = number(1, 86_400);
@@ -234,6 +235,17 @@ pub(crate) const KEYS: &[Key] = &[
     live("archive.enabled", Kind::Switch, "whether what is said is written to files"),
     guarded("archive.dir", Kind::Path, "where those files are"),
     live("archive.history_retention", Kind::DurationOrOff, "how long the message history is kept"),
+    guarded("api.roots", Kind::Paths, "the folders that projects may lie in"),
+    guarded("api.shell", Kind::Texts, "the programs that callers may run"),
+    guarded("api.git", Kind::Texts, "the commands of git that callers may run"),
+    restart("api.requests_per_key", number(1, 1_000_000), "how many requests a key may make in a minute"),
+    restart("api.requests_per_address", number(1, 1_000_000), "how many an address may make in a minute"),
+    restart("api.max_body", number(1024, 64 * 1024 * 1024), "how long a body may be, in bytes"),
+    live("api.heartbeat", Kind::DurationUpTo(300), "how often a silent stream shows that it lives"),
+    restart("api.cors_origins", Kind::Origins, "the origins whose pages may call"),
+    guarded("api.trusted_proxies", Kind::Networks, "the proxies that are believed when they say whom they speak for"),
+    guarded("api.private_webhooks", Kind::Switch, "whether webhooks may lead to this machine and the networks around it"),
+    guarded("api.metrics", METRICS, "who may read the metrics"),
 ];
 
 #[cfg(test)]

@@ -44,6 +44,12 @@ pub(crate) enum Kind {
     DurationOrOff,
     /// A list of texts.
     Texts,
+    /// A list of files or folders.
+    Paths,
+    /// A list of networks, such as 10.0.0.0/8.
+    Networks,
+    /// A list of origins of web pages, such as https://example.org.
+    Origins,
     /// A list of names of variables.
     Variables,
     /// Variables with their values, which may be secrets.
@@ -103,6 +109,9 @@ impl Kind {
             }
             (Self::Texts, Value::Array(items)) => each(items, |_| Ok(())),
             (Self::Variables, Value::Array(items)) => each(items, variable),
+            (Self::Paths, Value::Array(items)) => each(items, not_empty),
+            (Self::Networks, Value::Array(items)) => each(items, network),
+            (Self::Origins, Value::Array(items)) => each(items, origin),
             (Self::Command, Value::Array(items)) => command(items),
             (Self::Values, Value::Object(map)) => map.iter().try_for_each(|(name, value)| {
                 variable(name)?;
@@ -133,6 +142,9 @@ impl Kind {
             Self::Duration | Self::DurationUpTo(_) => "a duration such as '10m'".to_owned(),
             Self::DurationOrOff => "a duration such as '10m', or 'off'".to_owned(),
             Self::Texts => "a list of texts".to_owned(),
+            Self::Paths => "a list of paths".to_owned(),
+            Self::Networks => "a list of networks".to_owned(),
+            Self::Origins => "a list of origins".to_owned(),
             Self::Variables => "a list of names of variables".to_owned(),
             Self::Values => "variables with their values".to_owned(),
             Self::Command => "a program and its arguments, each a text of its own".to_owned(),
@@ -171,7 +183,7 @@ impl Kind {
             Self::Duration | Self::DurationUpTo(_) | Self::DurationOrOff => json!({
                 "type": ["string", "number", "null"], "minLength": 1, "exclusiveMinimum": 0,
             }),
-            Self::Texts | Self::Variables => texts,
+            Self::Texts | Self::Variables | Self::Paths | Self::Networks | Self::Origins => texts,
             Self::Command => {
                 json!({ "type": ["array", "null"], "items": { "type": "string" }, "minItems": 1 })
             }
@@ -189,6 +201,20 @@ impl Kind {
             ] }),
         }
     }
+}
+
+fn network(text: &str) -> Result<(), Wrong> {
+    let wrong = |_| format!("{text:?} is no network; give one such as 10.0.0.0/8 or ::1/128");
+    text.parse::<ipnet::IpNet>().map(drop).map_err(|error| wrong(error).into())
+}
+
+/// An origin is exactly what browsers send: no path, no slash at the end.
+fn origin(text: &str) -> Result<(), Wrong> {
+    let is_one = reqwest::Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https") && url.origin().ascii_serialization() == text
+    });
+    let wrong = || format!("{text:?} is no origin; give one such as https://example.org");
+    if is_one { Ok(()) } else { Err(wrong().into()) }
 }
 
 /// What is wrong with a value, and where below its key.

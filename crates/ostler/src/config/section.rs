@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     agents::OwnAgents,
+    api::Api,
     archive::{Archive, Outbound},
     duration::{self, or_off},
     hooks::OwnHooks,
@@ -40,6 +41,7 @@ pub(crate) struct Config {
     pub(crate) prompt: Prompt,
     pub(crate) outbound: Outbound,
     pub(crate) archive: Archive,
+    pub(crate) api: Api,
 }
 
 /// The gateway itself.

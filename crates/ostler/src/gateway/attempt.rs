@@ -197,8 +197,8 @@ impl<'a> Attempt<'a> {
     /// Makes the report and the events of a turn that never began.
     fn not_started(&mut self, failure: Failure) -> TurnReport {
         let report = TurnReport::not_started(self.beginning.agent.name.clone(), failure);
-        let conversation = self.beginning.place.conversation;
-        self.last.extend(record::not_started(conversation, self.id, &report));
+        let whose = self.beginning.place.whose();
+        self.last.extend(record::not_started(whose, self.id, &report));
         report
     }
 
@@ -284,7 +284,7 @@ impl<'a> Attempt<'a> {
             EventBody::Status(Status::Steered { text }) => self.steering.took(text),
             _ => {}
         }
-        let stored = record(self.beginning.place.conversation, self.id, &event, id);
+        let stored = record(self.beginning.place.whose(), self.id, &event, id);
         if let EventBody::Complete(report) = event.body {
             self.last.push(stored);
             return Some(*report);

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
 
 use super::{
+    commands,
     inbound::{HEARTBEAT, Origin, PROMPT, Payload, RESET},
     policy::Policy,
+    record::Whose,
     text,
 };
 use crate::{
@@ -20,6 +22,7 @@ use crate::{
     store::{
         Conn, StoreError,
         conversations::{self, Address, Conversation},
+        events::Belonging,
         jobs, permissions,
         sessions::{self, Session},
         turns::{self, NewTurn, StoredTurn, TurnState},
@@ -61,6 +64,14 @@ pub(crate) struct Place {
     pub(crate) target: Address,
     pub(crate) sender: String,
     pub(crate) origin: Origin,
+    pub(crate) belongs: Option<Belonging>,
+}
+
+impl Place {
+    /// Returns whose the events are that happen there.
+    pub(crate) fn whose(&self) -> Whose<'_> {
+        Whose { conversation: self.conversation, belongs: self.belongs.as_ref() }
+    }
 }
 
 /// A turn that begins.
@@ -97,7 +108,9 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         Err(error) => return unusable(None, &error.to_string()),
     };
     let (sender, origin) = (payload.sender.clone(), payload.origin);
-    let place = Place { conversation: id, target, sender, origin };
+    let belongs = payload.belongs.clone();
+    let place = Place { conversation: id, target, sender, origin, belongs };
+    commands::begun(conn, place.belongs.as_ref(), claim.now).await?;
     let history = history(conn, job, claim.now).await?;
     match job.kind.as_str() {
         RESET => {
@@ -248,6 +261,8 @@ pub(crate) fn joining(first: &Payload, behind: Vec<Job>) -> Vec<(JobId, Payload)
             && payload.wishes == first.wishes
             && payload.origin == first.origin
             && payload.origin.is_spoken()
+            // Each has a stream of its own.
+            && payload.belongs.is_none()
             && (&payload.channel, &payload.address) == (&first.channel, &first.address)
     };
     let behind = behind.into_iter().map(|job| {

@@ -7,9 +7,10 @@ use serde_json::json;
 
 use super::{
     begin::Place,
+    commands,
     conclusion::without_turn,
     history::{self, Speaker},
-    inbound::{LOCAL, Origin},
+    inbound::{API, LOCAL, Origin},
     persistence::{Persistence, Then},
     result::Outcome,
     tools::Tools,
@@ -178,7 +179,10 @@ async fn put(
             reply(conn, ticket, place, turn, with, outcome, now).await?;
         }
     }
-    events::append(conn, &ending.events).await.map(drop)
+    events::append(conn, &ending.events).await?;
+    // The last word about a command comes after everything that happened in it.
+    let belongs = ending.place.as_ref().and_then(|place| place.belongs.as_ref());
+    commands::over(conn, belongs, state, turn, ending.outcome.as_ref(), now).await
 }
 
 /// Returns a session as it is stored.
@@ -236,7 +240,7 @@ async fn put_out(
 ) -> Result<(), StoreError> {
     let Said { key, job, with, turn, agent, outcome } = said;
     let speaker = Speaker { conversation: place.conversation, job, turn, agent };
-    if outcome.target.channel() == LOCAL {
+    if matches!(outcome.target.channel(), LOCAL | API) {
         return history::said(conn, speaker, outcome, now).await;
     }
     let error = outcome.error.as_ref();
@@ -288,6 +292,7 @@ pub(crate) fn status(
     }
     NewEvent {
         conversation: Some(place.conversation),
+        belongs: place.belongs.clone(),
         turn,
         seq: 0,
         at: now,

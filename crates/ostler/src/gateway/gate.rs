@@ -4,8 +4,8 @@
 use super::{
     details, history,
     inbound::{
-        Accepted, Fresh, Group, HEARTBEAT, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET,
-        Refusal,
+        API, Accepted, Fresh, Group, HEARTBEAT, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload,
+        RESET, Refusal,
     },
 };
 use crate::{
@@ -78,7 +78,7 @@ pub(crate) fn scoped(
     group: Option<&Group>,
     scope: Scope,
 ) -> Result<Address, AddressError> {
-    if address.channel() == LOCAL {
+    if matches!(address.channel(), LOCAL | API) {
         return Ok(address.clone());
     }
     let of_sender = || Address::new(address.channel(), &format!("{} {sender}", address.key()));
@@ -132,10 +132,10 @@ pub(crate) async fn store_in(
     rules: &Rules,
     now: Millis,
 ) -> Result<Accepted, Refusal> {
-    let Inbound { address, sender, message, text, wishes, origin, details } = inbound;
+    let Inbound { address, sender, message, text, wishes, origin, details, belongs } = inbound;
     let asked = match origin {
         // Nothing around it is nothing around it.
-        Origin::Run => Asked::Prompt { text, fresh: None },
+        Origin::Run | Origin::Command => Asked::Prompt { text, fresh: None },
         Origin::Person | Origin::Heartbeat | Origin::Schedule | Origin::Hook => {
             read(text, &rules.sessions.reset_words)
         }
@@ -161,6 +161,7 @@ pub(crate) async fn store_in(
         message: message.clone(),
         origin: *origin,
         details: details.clone(),
+        belongs: belongs.clone(),
     };
     let payload = payload.to_json()?;
     let key = message.as_ref().map(|message| MessageKey {
@@ -181,7 +182,8 @@ pub(crate) async fn store_in(
         }
         history::heard(conn, conversation.id, job, inbound, now).await?;
         displace_heartbeat(conn, &lane, now).await?;
-        if rules.busy == Busy::Interrupt {
+        // A command is cancelled by whoever gave it.
+        if rules.busy == Busy::Interrupt && *origin != Origin::Command {
             interrupt(conn, &lane, job, now).await?;
         }
     }

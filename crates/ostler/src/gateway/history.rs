@@ -26,6 +26,7 @@ fn seen(origin: Origin) -> Option<&'static str> {
     match origin {
         Origin::Person => Some(PERSON),
         Origin::Run => Some("run"),
+        Origin::Command => Some("command"),
         Origin::Heartbeat | Origin::Schedule | Origin::Hook => None,
     }
 }

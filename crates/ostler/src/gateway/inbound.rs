@@ -10,6 +10,7 @@ use crate::{
     store::{
         StoreError, WriteError,
         conversations::{Address, AddressError},
+        events::Belonging,
     },
     wishes::Wishes,
 };
@@ -17,6 +18,10 @@ use crate::{
 /// The channel of people on this machine. They read the event log; nothing is
 /// sent to them.
 pub(crate) const LOCAL: &str = "local";
+
+/// The channel of commands that came over HTTP. Whoever gave them reads the event
+/// log; nothing is sent.
+pub(crate) const API: &str = "api";
 
 /// The sort of job that asks an agent something.
 pub(crate) const PROMPT: &str = "prompt";
@@ -39,6 +44,8 @@ pub(crate) struct Inbound {
     pub(crate) wishes: Wishes,
     pub(crate) origin: Origin,
     pub(crate) details: Details,
+    /// The command that it is, if it is one.
+    pub(crate) belongs: Option<Belonging>,
 }
 
 /// What made a message.
@@ -50,6 +57,8 @@ pub(crate) enum Origin {
     Person,
     /// `ostler run --daemon`: a prompt and nothing around it.
     Run,
+    /// A command of a project: a prompt and nothing around it.
+    Command,
     Heartbeat,
     Schedule,
     Hook,
@@ -59,8 +68,16 @@ impl Origin {
     /// Whether somebody said it, and not something that Ostler does by itself.
     pub(crate) fn is_spoken(self) -> bool {
         match self {
-            Self::Person | Self::Run => true,
+            Self::Person | Self::Run | Self::Command => true,
             Self::Heartbeat | Self::Schedule | Self::Hook => false,
+        }
+    }
+
+    /// Whether nothing is put around it.
+    pub(crate) fn is_bare(self) -> bool {
+        match self {
+            Self::Run | Self::Command => true,
+            Self::Person | Self::Heartbeat | Self::Schedule | Self::Hook => false,
         }
     }
 
@@ -68,7 +85,7 @@ impl Origin {
     pub(crate) fn is_aside(self) -> bool {
         match self {
             Self::Heartbeat | Self::Hook => true,
-            Self::Person | Self::Run | Self::Schedule => false,
+            Self::Person | Self::Run | Self::Command | Self::Schedule => false,
         }
     }
 }
@@ -225,6 +242,8 @@ pub(crate) struct Payload {
     pub(crate) origin: Origin,
     #[serde(default)]
     pub(crate) details: Details,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) belongs: Option<Belonging>,
 }
 
 /// Why a prompt begins a new session.

@@ -46,7 +46,7 @@ pub(crate) async fn give(
     request: &mut TurnRequest,
 ) -> Told {
     let Beginning { payload, agent, memo, .. } = beginning;
-    let is_wanted = payload.origin != Origin::Run && payload.wishes.system.is_none();
+    let is_wanted = !payload.origin.is_bare() && payload.wishes.system.is_none();
     let Some(folder) = policy.prompt_files.as_ref().filter(|_| is_wanted) else {
         return Told::default();
     };

@@ -197,6 +197,7 @@ mod tests {
             at: Millis(1),
             kind: "output".to_owned(),
             body: "{}".to_owned(),
+            belongs: None,
         }
     }
 

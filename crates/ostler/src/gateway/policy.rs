@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     archive::Keeping,
-    config::{Config, Reply, ReplyMode, Settings},
+    config::{Api, Config, Reply, ReplyMode, Settings},
     hooks::Hooks,
     prompt::{self, Folder},
     queue::{Capacity, Limits},
@@ -48,6 +48,10 @@ pub(crate) struct Policy {
     pub(crate) texts: Texts,
     pub(crate) agents: Box<dyn Agents>,
     pub(crate) hooks: Arc<Hooks>,
+    /// What callers of the HTTP service may do.
+    pub(crate) api: Api,
+    /// Who answers in projects that say nothing of it, and where nobody chose another.
+    pub(crate) project_agent: String,
 }
 
 impl fmt::Debug for Policy {
@@ -105,13 +109,15 @@ impl Policy {
             ))),
             texts: reply.as_ref().map(Texts::new).unwrap_or_default(),
             hooks: Arc::new(Hooks::new(config, &settings.environment)),
+            api: config.api.clone(),
+            project_agent: config.agent.project_default.clone(),
             agents: Box::new(Configured { settings, host, here, reply }),
         }
     }
 
     /// Takes the defaults, for agents that nobody configured.
     pub(crate) fn of_troupe(agents: Box<dyn Agents>) -> Self {
-        let Config { gateway, sessions, busy, .. } = Config::default();
+        let Config { gateway, sessions, busy, api, agent, .. } = Config::default();
         let capacity = Capacity::new(Limits::default());
         Self {
             rules: Rules { sessions, busy, capacity },
@@ -127,6 +133,8 @@ impl Policy {
             texts: Texts::default(),
             agents,
             hooks: Arc::default(),
+            api,
+            project_agent: agent.project_default,
         }
     }
 

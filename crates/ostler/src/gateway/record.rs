@@ -6,13 +6,20 @@ use ostler_core::event::{Event, EventBody, TurnReport};
 use crate::{
     clock::Millis,
     id::{ConversationId, PermissionId, TurnId},
-    store::events::NewEvent,
+    store::events::{Belonging, NewEvent},
 };
+
+/// Whose an event is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whose<'a> {
+    pub(crate) conversation: ConversationId,
+    pub(crate) belongs: Option<&'a Belonging>,
+}
 
 /// Makes what is stored of an event; of a request for permission also the id by
 /// which it is answered.
 pub(crate) fn record(
-    conversation: ConversationId,
+    whose: Whose<'_>,
     turn: TurnId,
     event: &Event,
     permission: Option<PermissionId>,
@@ -23,7 +30,8 @@ pub(crate) fn record(
         body = format!("{fields},\"id\":\"{id}\"}}");
     }
     NewEvent {
-        conversation: Some(conversation),
+        conversation: Some(whose.conversation),
+        belongs: whose.belongs.cloned(),
         turn: Some(turn),
         seq: i64::try_from(event.seq).unwrap_or(i64::MAX),
         at: Millis(event.at.as_millisecond()),
@@ -33,16 +41,12 @@ pub(crate) fn record(
 }
 
 /// Makes what is stored of a turn that never began.
-pub(crate) fn not_started(
-    conversation: ConversationId,
-    turn: TurnId,
-    report: &TurnReport,
-) -> Vec<NewEvent> {
+pub(crate) fn not_started(whose: Whose<'_>, turn: TurnId, report: &TurnReport) -> Vec<NewEvent> {
     let error = report.error.clone().map(EventBody::Error);
     let told = error.into_iter().chain([EventBody::Complete(Box::new(report.clone()))]);
     let event = |(body, seq)| {
         let event = Event { seq, at: Timestamp::now(), turn: turn.into(), parent: None, body };
-        record(conversation, turn, &event, None)
+        record(whose, turn, &event, None)
     };
     told.zip(1..).map(event).collect()
 }

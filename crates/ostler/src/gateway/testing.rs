@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     archive::Keeping,
-    config::{Busy, Hook, Sessions},
+    config::{Api, Busy, Hook, Sessions},
     hooks::Hooks,
     id::JobId,
     prompt::Folder,
@@ -100,6 +100,7 @@ pub(crate) struct Knobs {
     pub(crate) heartbeat: heartbeat::Rules,
     pub(crate) texts: Texts,
     pub(crate) hooks: Vec<Hook>,
+    pub(crate) api: Api,
 }
 
 impl Default for Knobs {
@@ -115,6 +116,7 @@ impl Default for Knobs {
             heartbeat: heartbeat::Rules::default(),
             texts: Texts::default(),
             hooks: Vec::new(),
+            api: Api::default(),
         }
     }
 }
@@ -140,8 +142,9 @@ impl Agents for Scripted {
         CliAgent::new(spec.clone(), self.host.clone()).with_program(self.folder.join("agent"))
     }
 
-    fn prepare(&self, spec: &AgentRef, _: &Payload) -> (CliAgent, TurnRequest) {
-        let mut request = TurnRequest::new(String::new(), &self.folder);
+    fn prepare(&self, spec: &AgentRef, payload: &Payload) -> (CliAgent, TurnRequest) {
+        let cwd = payload.wishes.cwd.as_ref().unwrap_or(&self.folder);
+        let mut request = TurnRequest::new(String::new(), cwd);
         request.timeout = self.timeout;
         request.options.permissions = Permissions::Bypass;
         (self.agent(spec), request)
@@ -258,6 +261,7 @@ pub(crate) fn inbound(conversation: &str, text: &str) -> Inbound {
         wishes: Wishes::default(),
         origin: Origin::default(),
         details: Details::default(),
+        belongs: None,
     }
 }
 
@@ -290,6 +294,8 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         outbound: None,
         fixed_reply: knobs.fixed_reply.clone(),
         heartbeat: knobs.heartbeat.clone(),
+        api: knobs.api.clone(),
+        project_agent: "pi".to_owned(),
         prompt_files: Some(Folder::new(folder.join("prompt"))),
         texts: knobs.texts.clone(),
         hooks: Arc::new(Hooks::of(knobs.hooks.clone())),

@@ -68,7 +68,7 @@ pub(crate) fn repeat(reply: &Reply) -> Repeat {
 /// Whether the block `inbound.reply` is about a message: it is about what comes
 /// from chats.
 pub(crate) fn is_from_chat(payload: &Payload) -> bool {
-    payload.channel != LOCAL && payload.origin != Origin::Run
+    payload.channel != LOCAL && !payload.origin.is_bare()
 }
 
 /// Whether a fixed text may be the answer to a message. What the operator has
@@ -113,7 +113,7 @@ impl<'a> Question<'a> {
             Some(only) if messages.is_empty() => only,
             last => joined::together(messages.iter().chain(&last).map(String::as_str)),
         };
-        if self.first.origin == Origin::Run {
+        if self.first.origin.is_bare() {
             return said;
         }
         let mut parts = Vec::new();
@@ -151,7 +151,7 @@ pub(crate) fn steering(texts: &Texts, payload: &Payload, session: Option<&str>) 
 
 /// Puts together what belongs to one message.
 fn message(texts: &Texts, payload: &Payload, session: Session<'_>) -> String {
-    if payload.origin == Origin::Run {
+    if payload.origin.is_bare() {
         return payload.text.clone();
     }
     let Details { media, transcript, .. } = &payload.details;

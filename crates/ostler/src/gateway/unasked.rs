@@ -25,7 +25,7 @@ use crate::{
     id::TurnId,
     store::{
         BoxFuture, Conn, Store, StoreError,
-        events::{self, NewEvent},
+        events::{self, Belonging, NewEvent},
         sessions,
         turns::{self, NewTurn},
     },
@@ -59,7 +59,9 @@ impl Unasked {
     /// has it open.
     pub(crate) fn listener(&self, beginning: &Beginning) -> mpsc::Sender<Turn> {
         let (turns, begun) = mpsc::channel(AHEAD);
-        let place = beginning.place.clone();
+        // Its command will be over.
+        let belongs = beginning.place.belongs.as_ref().map(Belonging::of_project);
+        let place = Place { belongs, ..beginning.place.clone() };
         let agent = beginning.agent.name.to_string();
         let listener = Listener { unasked: self.clone(), place, agent };
         let stop = self.stop.clone();
@@ -101,7 +103,7 @@ impl Listener {
             };
             let Some(event) = event else { return };
             let request = requests.event(&event).await;
-            let stored = record(self.place.conversation, id, &event, request);
+            let stored = record(self.place.whose(), id, &event, request);
             if let EventBody::Complete(report) = event.body {
                 last.push(stored);
                 self.end(id, &report, last, requests.has_asked()).await;

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     begin::Place,
-    ending,
-    inbound::{LOCAL, PROMPT, Payload},
+    commands, ending,
+    inbound::{API, LOCAL, PROMPT, Payload},
     policy::Policy,
     result::Outcome,
     tools::Tools,
@@ -82,6 +82,7 @@ pub(crate) async fn look_after(store: &Store) -> Result<(), StoreError> {
             })
         })
         .await?;
+    commands::end_left_behind(store, now).await?;
     answer_for_the_dead(store, now).await
 }
 
@@ -120,7 +121,7 @@ fn failed(job: &Job) -> Option<(Ticket, Place, Outcome)> {
     let payload = Payload::read(&job.payload).ok()?;
     let conversation = job.lane.as_str().parse().ok()?;
     let target = Address::new(&payload.channel, &payload.address).ok()?;
-    if target.channel() == LOCAL {
+    if matches!(target.channel(), LOCAL | API) {
         return None;
     }
     let owner = WorkerId::new("nobody");
@@ -129,6 +130,7 @@ fn failed(job: &Job) -> Option<(Ticket, Place, Outcome)> {
     let is_cancelled = job.state == JobState::Cancelled;
     let kind = if is_cancelled { FailureKind::Cancelled } else { FailureKind::Internal };
     let outcome = Outcome::failed(kind, reason, target.clone());
-    let place = Place { conversation, target, sender: payload.sender, origin: payload.origin };
+    let Payload { sender, origin, belongs, .. } = payload;
+    let place = Place { conversation, target, sender, origin, belongs };
     Some((ticket, place, outcome))
 }

@@ -119,6 +119,7 @@ async fn put(
         message: None,
         origin: Origin::Heartbeat,
         details: Details::default(),
+        belongs: None,
     };
     let message = match occasion {
         Occasion::Asked(_) => None,

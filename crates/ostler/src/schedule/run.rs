@@ -123,6 +123,7 @@ pub(crate) async fn make(
         message: None,
         origin: Origin::Schedule,
         details: Details::default(),
+        belongs: None,
     };
     let new = NewJob {
         message: time.map(|time| MessageKey {

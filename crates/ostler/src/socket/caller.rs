@@ -183,6 +183,7 @@ impl Caller {
             wishes,
             origin: if is_bare { Origin::Run } else { Origin::Person },
             details,
+            belongs: None,
         };
         match self.gateway.accept(inbound).await {
             Ok(accepted) => Reply::Accepted(Accepted {

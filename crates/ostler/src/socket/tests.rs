@@ -386,6 +386,7 @@ async fn fill(store: &Store, n_events: i64) {
         at: Millis(seq),
         kind: "output".to_owned(),
         body: body.clone(),
+        belongs: None,
     };
     let events: Vec<_> = (1..=n_events).map(event).collect();
     store

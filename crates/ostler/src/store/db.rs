@@ -244,7 +244,11 @@ ids_are_values!(
     PermissionId,
     AuditId,
     MessageId,
-    ScheduleId
+    ScheduleId,
+    ProjectId,
+    CommandId,
+    KeyId,
+    WebhookId
 );
 
 /// Lists values of several types.

@@ -4,24 +4,50 @@
 
 use std::{fmt::Write as _, ops::RangeInclusive};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Conn, StoreError, Topic,
     db::{Row, Value, values},
 };
 use crate::{
     clock::Millis,
-    id::{ConversationId, JobId, TurnId},
+    id::{CommandId, ConversationId, JobId, ProjectId, TurnId},
 };
 
 /// How many events go into one statement.
 const ROWS: usize = 50;
 /// How many columns an event has.
-const COLUMNS: usize = 7;
+const COLUMNS: usize = 10;
+
+/// Which project something belongs to, and which command of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Belonging {
+    pub(crate) project: ProjectId,
+    /// None of what an agent does by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) command: Option<CommandRef>,
+}
+
+/// A command, and the name under which its events are read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CommandRef {
+    pub(crate) id: CommandId,
+    pub(crate) stream: String,
+}
+
+impl Belonging {
+    /// Returns the same without the command: that one is over.
+    pub(crate) fn of_project(&self) -> Self {
+        Self { project: self.project, command: None }
+    }
+}
 
 /// An event that is to be numbered and stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewEvent {
     pub(crate) conversation: Option<ConversationId>,
+    pub(crate) belongs: Option<Belonging>,
     pub(crate) turn: Option<TurnId>,
     /// Its number within its turn.
     pub(crate) seq: i64,
@@ -64,6 +90,7 @@ pub(crate) async fn append(
     for rows in events.chunks(ROWS) {
         let mut all = Vec::with_capacity(rows.len() * COLUMNS);
         for event in rows {
+            let command = event.belongs.as_ref().and_then(|belongs| belongs.command.as_ref());
             all.extend([
                 Value::from(number),
                 event.conversation.into(),
@@ -72,6 +99,9 @@ pub(crate) async fn append(
                 event.at.into(),
                 Value::from(&event.kind),
                 Value::from(&event.body),
+                event.belongs.as_ref().map(|belongs| belongs.project).into(),
+                command.map(|command| command.id).into(),
+                command.map(|command| command.stream.as_str()).into(),
             ]);
             number += 1;
         }
@@ -83,8 +113,9 @@ pub(crate) async fn append(
 
 /// Returns the statement that inserts this many events.
 fn insert(n_rows: usize) -> String {
-    let mut sql =
-        "INSERT INTO events (number, conversation, turn, seq, at, type, body) VALUES ".to_owned();
+    let mut sql = "INSERT INTO events (number, conversation, turn, seq, at, type, body, project,
+                       command, stream) VALUES "
+        .to_owned();
     for row in 0..n_rows {
         for column in 1..=COLUMNS {
             let before = if column > 1 {
@@ -178,12 +209,43 @@ pub(crate) async fn remove_before(
     conn.execute("DELETE FROM events WHERE number <= $1", values![last]).await
 }
 
+/// Reads events of a project after a number, in order.
+pub(crate) async fn read_project(
+    conn: &mut Conn,
+    project: ProjectId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let sql = "SELECT * FROM events WHERE project = $1 AND number > $2
+               ORDER BY number LIMIT +$3";
+    let rows = conn.fetch_all(sql, values![project, after, i64::from(limit)]).await?;
+    rows.iter().map(StoredEvent::from_row).collect()
+}
+
+/// Reads events of one stream of a project after a number, in order.
+pub(crate) async fn read_stream(
+    conn: &mut Conn,
+    project: ProjectId,
+    stream: &str,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let sql = "SELECT * FROM events WHERE project = $1 AND stream = $2 AND number > $3
+               ORDER BY number LIMIT +$4";
+    let rows = conn.fetch_all(sql, values![project, stream, after, i64::from(limit)]).await?;
+    rows.iter().map(StoredEvent::from_row).collect()
+}
+
 impl StoredEvent {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
+        let command = row.opt_parsed("command")?.zip(row.opt_text("stream")?);
+        let command = command.map(|(id, stream)| CommandRef { id, stream });
+        let project = row.opt_parsed("project")?;
         Ok(Self {
             number: row.int("number")?,
             event: NewEvent {
                 conversation: row.opt_parsed("conversation")?,
+                belongs: project.map(|project| Belonging { project, command }),
                 turn: row.opt_parsed("turn")?,
                 seq: row.int("seq")?,
                 at: row.millis("at")?,

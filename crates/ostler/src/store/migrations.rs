@@ -16,6 +16,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (2, "runtime", include_str!("../../migrations/0002_runtime.sql")),
     (3, "schedules", include_str!("../../migrations/0003_schedules.sql")),
     (4, "history", include_str!("../../migrations/0004_history.sql")),
+    (5, "http", include_str!("../../migrations/0005_http.sql")),
 ];
 
 /// The version of the present schema.

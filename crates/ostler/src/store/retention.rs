@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    Conn, Store, StoreError, audit, events, jobs,
+    Conn, Store, StoreError, audit, commands, events, jobs,
     jobs::Over::{Dead, DoneOrCancelled},
     messages::{self, Removable},
     outbox, permissions, turns,
@@ -44,6 +44,7 @@ enum What {
     Messages,
     Outbox,
     Requests,
+    Commands,
     Events,
     Turns,
     Audit,
@@ -51,12 +52,13 @@ enum What {
 }
 
 /// Everything but the history, turns after what they wait for.
-const ALL: [What; 8] = [
+const ALL: [What; 9] = [
     What::EndedJobs,
     What::DeadJobs,
     What::Messages,
     What::Outbox,
     What::Requests,
+    What::Commands,
     What::Events,
     What::Turns,
     What::Audit,
@@ -87,9 +89,12 @@ impl Store {
 impl Keep {
     fn of(self, what: What) -> Option<Duration> {
         match what {
-            What::EndedJobs | What::Messages | What::Outbox | What::Requests | What::Turns => {
-                Some(self.ended)
-            }
+            What::EndedJobs
+            | What::Messages
+            | What::Outbox
+            | What::Requests
+            | What::Commands
+            | What::Turns => Some(self.ended),
             What::DeadJobs | What::Audit => Some(self.dead),
             What::Events => self.events,
             What::History(_) => self.history.map(|(kept, _)| kept),
@@ -105,6 +110,7 @@ impl What {
             Self::Messages => jobs::forget_messages(conn, before, BATCH).await,
             Self::Outbox => outbox::remove_before(conn, before, BATCH).await,
             Self::Requests => permissions::remove_before(conn, before, BATCH).await,
+            Self::Commands => commands::remove_before(conn, before, BATCH).await,
             Self::Events => events::remove_before(conn, before, BATCH).await,
             Self::Turns => turns::remove_before(conn, before, BATCH).await,
             Self::Audit => audit::remove_before(conn, before, BATCH).await,

@@ -187,5 +187,6 @@ fn warning(sending: &Sending, reason: &str, is_unsure: bool, now: Millis) -> New
         at: now,
         kind: "status".to_owned(),
         body: body.to_string(),
+        belongs: None,
     }
 }

@@ -40,6 +40,7 @@ pub(super) async fn instruct(
         wishes: within.map(|_| wishes.clone()).unwrap_or_default(),
         origin: Origin::Hook,
         details: Details::default(),
+        belongs: None,
     };
     match accept(store, policy, inbound, within).await {
         Ok(accepted) => Some(accepted),

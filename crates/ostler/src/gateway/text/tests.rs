@@ -27,6 +27,7 @@ fn payload(text: &str) -> Payload {
         message: Some("m-1".to_owned()),
         origin: Origin::Person,
         details: Details::default(),
+        belongs: None,
     }
 }
 

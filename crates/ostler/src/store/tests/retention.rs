@@ -69,6 +69,7 @@ async fn turn(store: &Store, job: JobId) -> TurnId {
                     at: NOW,
                     kind: "status".to_owned(),
                     body: "{}".to_owned(),
+                    belongs: None,
                 };
                 events::append(conn, &[event]).await?;
                 Ok(id)

@@ -29,7 +29,7 @@ fn session(name: &str) -> Session {
 
 fn event(conversation: ConversationId, seq: i64, at: Millis) -> NewEvent {
     let (kind, body) = ("output".to_owned(), format!("{{\"seq\":{seq}}}"));
-    NewEvent { conversation: Some(conversation), turn: None, seq, at, kind, body }
+    NewEvent { conversation: Some(conversation), turn: None, seq, at, kind, body, belongs: None }
 }
 
 fn message(dedupe: &str, address: &str) -> NewMessage {

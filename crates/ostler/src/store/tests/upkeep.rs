@@ -120,6 +120,7 @@ on_both! {
             at: NOW,
             kind: "status".to_owned(),
             body: "{}".to_owned(),
+            belongs: None,
         };
         store.must(event, |conn, event| Box::pin(async {
             events::append(conn, &[event.clone(), event.clone()]).await?;

@@ -1,0 +1,231 @@
+//! What becomes of the commands of projects: they follow their jobs, in the same
+//! writes, and each has an event that says that it is over. That is its last.
+
+use ostler_core::failure::FailureKind;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{ending::Turned, result::Outcome};
+use crate::{
+    clock::Millis,
+    id::{CommandId, JobId},
+    queue::{CancelOutcome, Job, JobState, cancel::cancel},
+    store::{
+        Conn, Store, StoreError,
+        commands::{self, CommandState, StoredCommand},
+        events::{self, Belonging, CommandRef, NewEvent},
+        jobs,
+    },
+};
+
+/// The kind of the event that says that a command is over. A turn has its own
+/// word for that, and a command may take several turns.
+pub(crate) const COMPLETE: &str = "command_complete";
+
+/// How many commands are ended at once that nobody else will end.
+const BATCH: u32 = 50;
+
+/// What came of a command. The field names are part of the contract.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub(crate) struct CommandResult {
+    /// 0 if it was done; that of the program where there is one.
+    pub(crate) exit_code: i32,
+    pub(crate) duration_ms: u64,
+    /// The agent's session, to go on with.
+    pub(crate) session_id: Option<String>,
+    /// The agent that answered.
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) stop_reason: Option<String>,
+    pub(crate) response_text: Option<String>,
+    pub(crate) is_error: bool,
+    #[schema(value_type = Option<Object>)]
+    pub(crate) error: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    pub(crate) usage: Option<Value>,
+}
+
+/// The exit codes of `ostler run`, for what has none of its own.
+fn exit_code(kind: Option<&str>) -> i32 {
+    let is = |known: FailureKind| kind == Some(known.code());
+    match kind {
+        None => 0,
+        Some(_) if is(FailureKind::Timeout) => 124,
+        Some(_) if is(FailureKind::Cancelled) => 130,
+        Some(_) if is(FailureKind::SpawnFailed) => 3,
+        Some(_) => 1,
+    }
+}
+
+impl CommandResult {
+    /// Takes the report of a turn, as JSON.
+    fn of_report(report: &str) -> Self {
+        let report: Value = serde_json::from_str(report).unwrap_or_default();
+        let text = |name: &str| report.get(name).and_then(Value::as_str).map(str::to_owned);
+        let there = |name: &str| report.get(name).filter(|value| !value.is_null()).cloned();
+        let kind = report.pointer("/error/kind").and_then(Value::as_str);
+        let own = report.get("exit_code").and_then(Value::as_i64);
+        let own = own.and_then(|code| i32::try_from(code).ok());
+        Self {
+            // A program that ends well after an error does not make it a success.
+            exit_code: own
+                .filter(|code| (*code == 0) == kind.is_none())
+                .unwrap_or_else(|| exit_code(kind)),
+            duration_ms: report.get("duration_ms").and_then(Value::as_u64).unwrap_or_default(),
+            session_id: text("session_id"),
+            provider: text("agent"),
+            model: text("model"),
+            stop_reason: text("stop_reason"),
+            response_text: text("response_text"),
+            is_error: kind.is_some(),
+            error: there("error"),
+            usage: there("usage"),
+        }
+    }
+
+    /// Takes what was said without a turn.
+    fn of_outcome(outcome: &Outcome) -> Self {
+        let error = outcome.error.as_ref();
+        let failed = error.map(|error| Self::failed(error.kind, &error.message));
+        let said = Self { response_text: outcome.text.clone(), ..Self::default() };
+        failed.unwrap_or(said)
+    }
+
+    /// Makes what came of a command that failed without a turn.
+    pub(crate) fn failed(kind: &str, message: &str) -> Self {
+        Self {
+            exit_code: exit_code(Some(kind)),
+            is_error: true,
+            error: Some(json!({ "kind": kind, "message": message })),
+            ..Self::default()
+        }
+    }
+}
+
+/// Notes that work on a command begins.
+pub(crate) async fn begun(
+    conn: &mut Conn,
+    belongs: Option<&Belonging>,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let Some(CommandRef { id, .. }) = belongs.and_then(|belongs| belongs.command.as_ref()) else {
+        return Ok(());
+    };
+    commands::begin(conn, *id, now).await.map(drop)
+}
+
+/// Ends the command of a job that is over, with what came of its last attempt.
+pub(crate) async fn over(
+    conn: &mut Conn,
+    belongs: Option<&Belonging>,
+    state: JobState,
+    turn: Option<&Turned>,
+    outcome: Option<&Outcome>,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let Some(CommandRef { id, .. }) = belongs.and_then(|belongs| belongs.command.as_ref()) else {
+        return Ok(());
+    };
+    let result = match (turn, outcome) {
+        (Some(turn), _) => CommandResult::of_report(&turn.report),
+        (None, Some(outcome)) => CommandResult::of_outcome(outcome),
+        (None, None) => CommandResult::failed(FailureKind::Internal.code(), "nothing came of it"),
+    };
+    end(conn, *id, state, result, now).await
+}
+
+/// Ends a command, once, and tells those who read its events.
+pub(crate) async fn end(
+    conn: &mut Conn,
+    id: CommandId,
+    state: JobState,
+    result: CommandResult,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let state = match state {
+        JobState::Cancelled => CommandState::Cancelled,
+        JobState::Done if !result.is_error => CommandState::Completed,
+        JobState::Done | JobState::Dead => CommandState::Failed,
+        JobState::Waiting | JobState::Ready | JobState::Running => return Ok(()),
+    };
+    let text = serde_json::to_string(&result).unwrap_or_else(|_| "{}".to_owned());
+    if !commands::end(conn, id, state, &text, now).await? {
+        return Ok(());
+    }
+    let Some(ended) = commands::find(conn, id).await? else { return Ok(()) };
+    events::append(conn, &[complete(&ended, &result, now)]).await.map(drop)
+}
+
+/// Makes the event that says that a command is over.
+fn complete(ended: &StoredCommand, result: &CommandResult, now: Millis) -> NewEvent {
+    let StoredCommand { command, state, .. } = ended;
+    let mut body = json!({
+        "seq": 0, "at": now, "type": COMPLETE, "turn": null,
+        "command_id": command.id, "kind": command.kind, "state": state,
+    });
+    if let (Some(body), Ok(Value::Object(fields))) =
+        (body.as_object_mut(), serde_json::to_value(result))
+    {
+        body.extend(fields);
+    }
+    let id = CommandRef { id: command.id, stream: command.stream.clone() };
+    NewEvent {
+        conversation: Some(command.conversation),
+        belongs: Some(Belonging { project: command.project, command: Some(id) }),
+        turn: None,
+        seq: 0,
+        at: now,
+        kind: COMPLETE.to_owned(),
+        body: body.to_string(),
+    }
+}
+
+/// Cancels a command within a write. One that has not begun is over with it.
+pub(crate) async fn cancel_one(
+    conn: &mut Conn,
+    id: CommandId,
+    reason: &str,
+    now: Millis,
+) -> Result<CancelOutcome, StoreError> {
+    let outcome = cancel(conn, id.into(), reason, now).await?;
+    if outcome == CancelOutcome::Cancelled {
+        let result = CommandResult::failed(FailureKind::Cancelled.code(), reason);
+        end(conn, id, JobState::Cancelled, result, now).await?;
+    }
+    Ok(outcome)
+}
+
+/// Ends commands that nobody else will end: their jobs were cancelled by another
+/// way, died with their gateway, or are gone.
+pub(crate) async fn end_left_behind(store: &Store, now: Millis) -> Result<(), StoreError> {
+    store
+        .write_repeatable(now, |conn, now| {
+            Box::pin(async move {
+                for left in commands::left_behind(conn, BATCH).await? {
+                    let id = left.command.id;
+                    let job = jobs::find(conn, JobId::from(id)).await?;
+                    let (state, result) = fate(job);
+                    end(conn, id, state, result, *now).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+}
+
+/// Says what became of a command by its job alone.
+fn fate(job: Option<Job>) -> (JobState, CommandResult) {
+    let failed = |kind: FailureKind, reason: &str| CommandResult::failed(kind.code(), reason);
+    match job {
+        Some(Job { state: JobState::Cancelled, reason, .. }) => {
+            let reason = reason.unwrap_or_else(|| "it was cancelled".to_owned());
+            (JobState::Cancelled, failed(FailureKind::Cancelled, &reason))
+        }
+        Some(Job { reason, .. }) => {
+            let reason = reason.unwrap_or_else(|| "it failed".to_owned());
+            (JobState::Dead, failed(FailureKind::Internal, &reason))
+        }
+        None => (JobState::Dead, failed(FailureKind::Internal, "its job is gone")),
+    }
+}
