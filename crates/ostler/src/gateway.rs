@@ -53,6 +53,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     asking::{Actor, AnswerError},
+    commands::accept::Order,
     follow::{Follower, Of, Reader},
     inbound::{Accepted, Inbound, LOCAL, Refusal, check_place},
     log::Log,
@@ -261,6 +262,20 @@ impl Gateway {
     /// Cancels a job: one that waits never runs, one that runs is stopped.
     pub(crate) async fn cancel_job(&self, job: JobId) -> Result<CancelOutcome, StoreError> {
         self.shared.queue.cancel(job, CANCELLED, Millis::now()).await
+    }
+
+    /// Accepts a command. It is stored when this returns, and will be done.
+    pub(crate) async fn command(&self, order: Order) -> Result<Accepted, Refusal> {
+        let shared = &self.shared;
+        if shared.closing.is_cancelled() {
+            return Err(Refusal::Stopping);
+        }
+        let rules = shared.policy.borrow().rules.clone();
+        let args = (order, rules, Millis::now());
+        let written = shared.store.write_repeatable(args, |conn, (order, rules, now)| {
+            Box::pin(commands::accept::accept(conn, order, rules, *now))
+        });
+        written.await
     }
 
     /// Cancels a command. One that has not begun is over when this returns.

@@ -30,6 +30,7 @@ mod migrations;
 pub(crate) mod outbox;
 pub(crate) mod permissions;
 mod postgres;
+pub(crate) mod projects;
 mod retention;
 pub(crate) mod schedules;
 pub(crate) mod sessions;

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::{Phase, Service, router};
 use crate::{
+    clients::Clients,
     clock::Millis,
     daemon::http::{self, Http},
     gateway::testing::{self, Knobs},
@@ -109,7 +110,7 @@ impl Rig {
         let listener = http::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let http = Http::start(listener, router(&service));
-        let client = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+        let client = Clients::new(LIMIT).client("http://127.0.0.1/").unwrap().clone();
         Self { gateway, phase, service, admin, address, http, client, roots }
     }
 

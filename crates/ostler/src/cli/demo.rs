@@ -192,6 +192,7 @@ impl Tour<'_> {
             origin: Origin::Run,
             details: Details::default(),
             belongs: None,
+            words: None,
         };
         let accepted = self.gateway.accept(inbound).await.map_err(|error| error.to_string())?;
         Ok(self.gateway.follow(accepted.job))

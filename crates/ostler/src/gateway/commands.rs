@@ -1,6 +1,8 @@
 //! What becomes of the commands of projects: they follow their jobs, in the same
 //! writes, and each has an event that says that it is over. That is its last.
 
+pub(crate) mod accept;
+
 use ostler_core::failure::FailureKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@
 use super::{
     details, history,
     inbound::{
-        API, Accepted, Fresh, Group, HEARTBEAT, Inbound, LOCAL, Origin, PAYLOAD, PROMPT, Payload,
-        RESET, Refusal,
+        API, Accepted, Fresh, Group, HEARTBEAT, Inbound, LOCAL, Origin, PAYLOAD, PROGRAM, PROMPT,
+        Payload, RESET, Refusal,
     },
 };
 use crate::{
@@ -132,7 +132,8 @@ pub(crate) async fn store_in(
     rules: &Rules,
     now: Millis,
 ) -> Result<Accepted, Refusal> {
-    let Inbound { address, sender, message, text, wishes, origin, details, belongs } = inbound;
+    let Inbound { address, sender, message, text, wishes, origin, details, belongs, words } =
+        inbound;
     let asked = match origin {
         // Nothing around it is nothing around it.
         Origin::Run | Origin::Command => Asked::Prompt { text, fresh: None },
@@ -150,6 +151,7 @@ pub(crate) async fn store_in(
             (PROMPT, text, idle.then_some(Fresh::Idle))
         }
     };
+    let kind = if words.is_some() { PROGRAM } else { kind };
     let payload = Payload {
         v: PAYLOAD,
         text: text.to_owned(),
@@ -162,6 +164,7 @@ pub(crate) async fn store_in(
         origin: *origin,
         details: details.clone(),
         belongs: belongs.clone(),
+        words: words.clone(),
     };
     let payload = payload.to_json()?;
     let key = message.as_ref().map(|message| MessageKey {

@@ -31,6 +31,9 @@ pub(crate) const RESET: &str = "reset";
 /// The sort of job that asks an agent whether something needs attention.
 pub(crate) const HEARTBEAT: &str = "heartbeat";
 
+/// The sort of job that runs a program instead of an agent.
+pub(crate) const PROGRAM: &str = "program";
+
 /// A message from outside.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Inbound {
@@ -46,6 +49,8 @@ pub(crate) struct Inbound {
     pub(crate) details: Details,
     /// The command that it is, if it is one.
     pub(crate) belongs: Option<Belonging>,
+    /// What is run instead of an agent: a program and its arguments.
+    pub(crate) words: Option<Vec<String>>,
 }
 
 /// What made a message.
@@ -244,6 +249,9 @@ pub(crate) struct Payload {
     pub(crate) details: Details,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) belongs: Option<Belonging>,
+    /// What is run instead of an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) words: Option<Vec<String>>,
 }
 
 /// Why a prompt begins a new session.

@@ -262,6 +262,7 @@ pub(crate) fn inbound(conversation: &str, text: &str) -> Inbound {
         origin: Origin::default(),
         details: Details::default(),
         belongs: None,
+        words: None,
     }
 }
 

@@ -120,6 +120,7 @@ async fn put(
         origin: Origin::Heartbeat,
         details: Details::default(),
         belongs: None,
+        words: None,
     };
     let message = match occasion {
         Occasion::Asked(_) => None,

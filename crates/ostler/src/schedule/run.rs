@@ -124,6 +124,7 @@ pub(crate) async fn make(
         origin: Origin::Schedule,
         details: Details::default(),
         belongs: None,
+        words: None,
     };
     let new = NewJob {
         message: time.map(|time| MessageKey {

@@ -184,6 +184,7 @@ impl Caller {
             origin: if is_bare { Origin::Run } else { Origin::Person },
             details,
             belongs: None,
+            words: None,
         };
         match self.gateway.accept(inbound).await {
             Ok(accepted) => Reply::Accepted(Accepted {

@@ -10,7 +10,10 @@ use super::{
     db::{Row, values},
     sessions,
 };
-use crate::{clock::Millis, id::ConversationId};
+use crate::{
+    clock::Millis,
+    id::{ConversationId, ProjectId},
+};
 
 /// The longest name of a place.
 const LONGEST: usize = 512;
@@ -192,4 +195,14 @@ pub(crate) async fn heard_from_user(
 ) -> Result<(), StoreError> {
     let sql = "UPDATE conversations SET last_user_at = $2 WHERE id = $1";
     conn.execute(sql, values![id, now]).await.map(drop)
+}
+
+/// Notes that a conversation belongs to a project.
+pub(crate) async fn set_project(
+    conn: &mut Conn,
+    id: ConversationId,
+    project: ProjectId,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE conversations SET project = $2 WHERE id = $1 AND project IS NULL";
+    conn.execute(sql, values![id, project]).await.map(drop)
 }

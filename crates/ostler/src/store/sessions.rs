@@ -5,7 +5,10 @@ use super::{
     Conn, StoreError,
     db::{Row, values},
 };
-use crate::{clock::Millis, id::ConversationId};
+use crate::{
+    clock::Millis,
+    id::{ConversationId, ProjectId},
+};
 
 /// A session as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,4 +87,18 @@ impl Session {
             updated_at: row.millis("updated_at")?,
         })
     }
+}
+
+/// Returns the conversation of a project that has a session.
+pub(crate) async fn conversation_of(
+    conn: &mut Conn,
+    project: ProjectId,
+    session: &str,
+) -> Result<Option<ConversationId>, StoreError> {
+    let sql = "SELECT conversation FROM sessions
+               JOIN conversations ON conversations.id = sessions.conversation
+               WHERE session = $2 AND project = $1
+               ORDER BY conversation DESC LIMIT 1";
+    let row = conn.fetch_optional(sql, values![project, session]).await?;
+    row.map(|row| row.parsed("conversation")).transpose()
 }

@@ -41,6 +41,7 @@ pub(super) async fn instruct(
         origin: Origin::Hook,
         details: Details::default(),
         belongs: None,
+        words: None,
     };
     match accept(store, policy, inbound, within).await {
         Ok(accepted) => Some(accepted),

@@ -28,6 +28,7 @@ fn payload(text: &str) -> Payload {
         origin: Origin::Person,
         details: Details::default(),
         belongs: None,
+        words: None,
     }
 }
 
