@@ -240,8 +240,11 @@ async fn put_out(
 ) -> Result<(), StoreError> {
     let Said { key, job, with, turn, agent, outcome } = said;
     let speaker = Speaker { conversation: place.conversation, job, turn, agent };
-    if matches!(outcome.target.channel(), LOCAL | API) {
-        return history::said(conn, speaker, outcome, now).await;
+    match outcome.target.channel() {
+        LOCAL => return history::said(conn, speaker, outcome, now).await,
+        // It is kept with the command.
+        API => return Ok(()),
+        _ => {}
     }
     let error = outcome.error.as_ref();
     let body = Reply {

@@ -146,6 +146,8 @@ pub(crate) async fn store_in(
         Asked::Reset if details::has_content(details) => (PROMPT, "", Some(Fresh::Asked)),
         Asked::Reset => (RESET, "", None),
         Asked::Prompt { text, fresh: Some(fresh) } => (PROMPT, text, Some(fresh)),
+        // Whoever names a session means it.
+        Asked::Prompt { text, fresh: None } if *origin == Origin::Command => (PROMPT, text, None),
         Asked::Prompt { text, fresh: None } => {
             let idle = has_gone_idle(conn, conversation, now, &rules.sessions).await?;
             (PROMPT, text, idle.then_some(Fresh::Idle))

@@ -26,8 +26,8 @@ fn seen(origin: Origin) -> Option<&'static str> {
     match origin {
         Origin::Person => Some(PERSON),
         Origin::Run => Some("run"),
-        Origin::Command => Some("command"),
-        Origin::Heartbeat | Origin::Schedule | Origin::Hook => None,
+        // What a program asks is kept with its command.
+        Origin::Command | Origin::Heartbeat | Origin::Schedule | Origin::Hook => None,
     }
 }
 
