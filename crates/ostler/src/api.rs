@@ -28,7 +28,7 @@ use utoipa::openapi::{
 };
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use self::health::Phase;
+pub(crate) use self::health::{Phase, provider};
 use self::{
     envelope::Data,
     error::{ApiError, Code},
@@ -90,7 +90,8 @@ pub(crate) fn router(service: &Service) -> Router {
 
 /// Returns the routes, each with its documentation.
 fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(about()).merge(health::routes())
+    OpenApiRouter::with_openapi(about())
+        .merge(health::routes())
         .merge(projects::routes())
         .merge(agents::routes())
 }

@@ -7,17 +7,14 @@
 pub(crate) mod confine;
 pub(crate) mod settings;
 
-use std::{fs, sync::Arc};
+use std::sync::Arc;
 
 use ostler_core::agent::AgentRef;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::task;
 
-use self::{
-    confine::{Folder, Misplaced},
-    settings::SettingsChange,
-};
+use self::{confine::Misplaced, settings::SettingsChange};
 use crate::{
     clock::Millis,
     gateway::{commands::cancel_one, policy::Policy},
@@ -86,7 +83,7 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// Makes a project of it, with its folder. Reads the file system.
-    fn ready(self, policy: &Policy, now: Millis) -> Result<(Project, Folder), ProjectError> {
+    fn ready(self, policy: &Policy, now: Millis) -> Result<Project, ProjectError> {
         let Self { id, name, directory, create, agent, settings: change } = self;
         check_name(&name)?;
         change.check().map_err(|why| ProjectError::Wrong(format!("settings.{why}")))?;
@@ -96,21 +93,20 @@ impl Draft {
         let folder = if create {
             confine::found_or_made(roots, &meant)?
         } else {
-            Folder::Found(confine::confined(roots, &meant)?)
+            confine::confined(roots, &meant)?
         };
         let mut settings = ProjectSettings::default();
         change.apply(&mut settings.wishes);
-        let project = Project {
+        Ok(Project {
             id,
             name,
             // It is known to be UTF-8.
-            directory: folder.path().display().to_string(),
+            directory: folder.display().to_string(),
             agent: agent.map(|spec| spec.name.to_string()),
             settings,
             created_at: now,
             updated_at: now,
-        };
-        Ok((project, folder))
+        })
     }
 }
 
@@ -209,7 +205,14 @@ pub(crate) async fn create(
     entry: Entry,
     now: Millis,
 ) -> Result<Project, ProjectError> {
-    let (project, folder) = on_the_side(move || draft.ready(&policy, now)).await?;
+    // Nothing is made for a project that cannot be.
+    let named = store.read(draft.name.clone(), |conn, name| {
+        Box::pin(async move { projects::find_named(conn, name).await })
+    });
+    if named.await?.is_some() {
+        return Err(ProjectError::Taken(draft.name));
+    }
+    let project = on_the_side(move || draft.ready(&policy, now)).await?;
     let detail = json!({
         "name": project.name, "directory": project.directory, "agent": project.agent,
     });
@@ -223,13 +226,7 @@ pub(crate) async fn create(
             Ok(project.clone())
         })
     });
-    let written = written.await;
-    if let (Err(ProjectError::Taken(_)), Folder::Made(path)) = (&written, folder) {
-        // Unless somebody put something there, nothing of a project is left that
-        // there is not.
-        on_the_side(move || Ok(fs::remove_dir(path).ok())).await?;
-    }
-    written
+    written.await
 }
 
 /// What was changed of a project.
@@ -254,11 +251,14 @@ pub(crate) async fn change(
     let written = store.write((id, change, entry, now), |conn, (id, change, entry, now)| {
         Box::pin(change_within(conn, *id, change, entry, *now))
     });
-    written.await.map_err(|error| match error {
-        // Two took the name at the same moment.
-        ProjectError::Store(error) if projects::is_taken(&error) => ProjectError::Taken(name),
-        other => other,
-    })
+    let written = written.await;
+    // Two took the name at the same moment.
+    if let Err(ProjectError::Store(error)) = &written
+        && projects::is_taken(error)
+    {
+        return Err(ProjectError::Taken(name));
+    }
+    written
 }
 
 async fn change_within(
@@ -281,23 +281,24 @@ async fn change_within(
     }
     project.updated_at = now;
     projects::update(conn, &project).await?;
-    let mut detail = json!({});
+    let mut detail = Map::new();
+    let mut note = |name: &str, value: Value| drop(detail.insert(name.to_owned(), value));
     if project.name != before.name {
-        detail["name"] = json!({ "from": before.name, "to": project.name });
+        note("name", json!({ "from": before.name, "to": project.name }));
     }
     let mut n_sessions = 0;
     if project.agent != before.agent {
         n_sessions = sessions::clear_in(conn, id).await?;
-        detail["agent"] = json!({ "from": before.agent, "to": project.agent });
-        detail["sessions"] = json!(n_sessions);
+        note("agent", json!({ "from": before.agent, "to": project.agent }));
+        note("sessions", json!(n_sessions));
     }
     match &change.settings {
-        Some(SettingsPatch::Clear) => detail["settings"] = json!("cleared"),
+        Some(SettingsPatch::Clear) => note("settings", json!("cleared")),
         // Only the names: a system prompt may be nobody else's business.
-        Some(SettingsPatch::Merge(change)) => detail["settings"] = json!(change.names()),
+        Some(SettingsPatch::Merge(change)) => note("settings", json!(change.names())),
         None => {}
     }
-    audit::add(conn, &with_detail(entry.clone(), detail)).await?;
+    audit::add(conn, &with_detail(entry.clone(), Value::Object(detail))).await?;
     Ok(Changed { project, sessions: n_sessions })
 }
 

@@ -274,4 +274,4 @@ fn known(service: &Service, name: &str) -> Result<AgentRef, ApiError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -222,8 +222,7 @@ async fn patch(
     find(&service, id).await?;
     let Body(change): Body<ProjectChange> = Body::from_request(request, &service).await?;
     let ProjectChange { name, agent_provider: agent, settings } = change;
-    let settings =
-        settings.map(|change| change.map_or(SettingsPatch::Clear, SettingsPatch::Merge));
+    let settings = settings.map(|change| change.map_or(SettingsPatch::Clear, SettingsPatch::Merge));
     let change = Change { name, agent, settings };
     let now = Millis::now();
     let entry = caller.entry("project.change", id, json!({}), now);
@@ -281,10 +280,12 @@ pub(super) async fn working_directory(
 ) -> Result<PathBuf, ApiError> {
     let (policy, directory) = (service.policy(), project.directory.clone());
     let found = on_the_side(move || Ok(confine::unchanged(&policy.api.roots, &directory)?)).await;
-    found.map_err(|error| match error {
-        ProjectError::Misplaced(why) => ApiError::conflict(format!("the project cannot run: {why}")),
-        other => other.into(),
-    })
+    match found {
+        Err(ProjectError::Misplaced(why)) => {
+            Err(ApiError::conflict(format!("the project cannot run: {why}")))
+        }
+        other => Ok(other?),
+    }
 }
 
 async fn view(service: &Service, project: Project) -> Result<ProjectView, ApiError> {

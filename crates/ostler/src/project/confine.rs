@@ -117,40 +117,27 @@ pub(crate) fn unchanged(roots: &[PathBuf], directory: &str) -> Result<PathBuf, M
     if found == Path::new(directory) { Ok(found) } else { Err(Misplaced::Replaced) }
 }
 
-/// A folder for a project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Folder {
-    Found(PathBuf),
-    /// It was made just now.
-    Made(PathBuf),
-}
-
-impl Folder {
-    pub(crate) fn path(&self) -> &Path {
-        match self {
-            Self::Found(path) | Self::Made(path) => path,
-        }
-    }
-}
-
 /// Returns the folder as [`confined`] does, and makes it if only it is missing.
-pub(crate) fn found_or_made(roots: &[PathBuf], directory: &Path) -> Result<Folder, Misplaced> {
+pub(crate) fn found_or_made(roots: &[PathBuf], directory: &Path) -> Result<PathBuf, Misplaced> {
     match confined(roots, directory) {
-        Ok(found) => return Ok(Folder::Found(found)),
         Err(Misplaced::Missing) => {}
-        Err(error) => return Err(error),
+        other => return other,
     }
     let (Some(above), Some(name)) = (directory.parent(), directory.file_name()) else {
         return Err(Misplaced::Missing);
     };
     // Where it is made there is no link any more that could lead elsewhere.
     let folder = confined(roots, above)?.join(name);
-    let made = fs::create_dir(&folder);
-    made.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Misplaced::NotAFolder,
-        _ => absence(&error),
-    })?;
-    confined(roots, &folder).map(Folder::Made)
+    match fs::create_dir(&folder) {
+        Ok(()) => {}
+        // Somebody else made it just now, or it is a link to nothing.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(absence(&error)),
+    }
+    confined(roots, &folder).map_err(|error| match error {
+        Misplaced::Missing => Misplaced::NotAFolder,
+        other => other,
+    })
 }
 
 /// Whether a path lies in one of some folders, as it is written. Pure.
@@ -160,13 +147,11 @@ fn lies_in(roots: &[PathBuf], path: &Path) -> bool {
 
 /// Says why there is no folder at a path that would be a good one.
 fn absence(error: &io::Error) -> Misplaced {
-    if error.raw_os_error() == Some(Errno::NAMETOOLONG.raw_os_error()) {
-        return Misplaced::TooLong;
-    }
-    match error.kind() {
-        io::ErrorKind::NotFound => Misplaced::Missing,
-        io::ErrorKind::NotADirectory => Misplaced::NotAFolder,
-        io::ErrorKind::PermissionDenied => Misplaced::Closed,
+    match Errno::from_io_error(error) {
+        Some(Errno::NAMETOOLONG) => Misplaced::TooLong,
+        Some(Errno::NOENT) => Misplaced::Missing,
+        Some(Errno::NOTDIR) => Misplaced::NotAFolder,
+        Some(Errno::ACCESS | Errno::PERM) => Misplaced::Closed,
         _ => Misplaced::Other(error.to_string()),
     }
 }

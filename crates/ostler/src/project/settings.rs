@@ -82,9 +82,7 @@ fn given_thinking<'de, D: Deserializer<'de>>(
     word::thinking::deserialize(from).map(Some)
 }
 
-fn given_timeout<'de, D: Deserializer<'de>>(
-    from: D,
-) -> Result<Option<Option<Duration>>, D::Error> {
+fn given_timeout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Duration>>, D::Error> {
     let value = Value::deserialize(from)?;
     if value.is_null() {
         return Ok(Some(None));
@@ -266,7 +264,9 @@ mod tests {
         let mut expected = all;
         expected["timeout"] = json!("90m");
         assert_eq!(shown(&wishes), expected);
-        read(json!({ "model": null, "timeout": 5, "allowed_tools": [] })).unwrap().apply(&mut wishes);
+        read(json!({ "model": null, "timeout": 5, "allowed_tools": [] }))
+            .unwrap()
+            .apply(&mut wishes);
         expected["model"] = json!(null);
         expected["timeout"] = json!("5s");
         expected["allowed_tools"] = json!([]);

@@ -59,10 +59,7 @@ pub(crate) async fn find(conn: &mut Conn, id: ProjectId) -> Result<Option<Projec
 }
 
 /// Returns a project by its name.
-pub(crate) async fn find_named(
-    conn: &mut Conn,
-    name: &str,
-) -> Result<Option<Project>, StoreError> {
+pub(crate) async fn find_named(conn: &mut Conn, name: &str) -> Result<Option<Project>, StoreError> {
     let sql = "SELECT * FROM projects WHERE name = $1 AND deleted_at IS NULL";
     let row = conn.fetch_optional(sql, values![name]).await?;
     row.map(|row| Project::from_row(&row)).transpose()

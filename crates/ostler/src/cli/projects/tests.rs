@@ -1,0 +1,1 @@
+//! Projects, made and changed beside a gateway.
