@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use axum::extract::{FromRequest as _, Request, State};
 use ostler_core::agent::AgentRef;
-use serde::{Deserialize, Deserializer};
-use serde_json::json;
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -73,6 +73,7 @@ struct NewProject {
     create: bool,
     /// The agent that answers; null for the default.
     agent_provider: Option<String>,
+    #[serde(default, deserialize_with = "settings")]
     settings: Option<SettingsChange>,
 }
 
@@ -183,7 +184,7 @@ struct ProjectChange {
     #[schema(value_type = Option<String>)]
     agent_provider: Option<Option<String>>,
     /// Merged into what is set; null clears all of it.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given_settings")]
     #[schema(value_type = Option<SettingsChange>)]
     settings: Option<Option<SettingsChange>>,
 }
@@ -194,12 +195,21 @@ fn there<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error>
 }
 
 /// Takes a field that is there, null too.
-fn given<'de, D, T>(from: D) -> Result<Option<Option<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
     Option::deserialize(from).map(Some)
+}
+
+/// Takes settings from an object; a list would be taken for their values in order.
+fn settings<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SettingsChange>, D::Error> {
+    let fields = Option::<Map<String, Value>>::deserialize(from)?;
+    let read = fields.map(|fields| serde_path_to_error::deserialize(Value::Object(fields)));
+    read.transpose().map_err(D::Error::custom)
+}
+
+fn given_settings<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Option<SettingsChange>>, D::Error> {
+    settings(from).map(Some)
 }
 
 /// Changes a project

@@ -30,12 +30,13 @@ pub(in crate::api) struct Cast {
 }
 
 impl Cast {
-    /// Installs `claude`, `pi` and `house`, which hangs, in a folder.
+    /// Installs `claude`, `pi`, `house`, and `gemini`, which hangs, in a folder.
     fn new(folder: &Path) -> Self {
         for (name, script) in [
             ("claude", "#!/bin/sh\necho 2.1.3\n"),
             ("pi", "#!/bin/sh\necho 'no number'\n"),
-            ("house", "#!/bin/sh\nexec sleep 1000\n"),
+            ("house", "#!/bin/sh\necho 1.2.3\n"),
+            ("gemini", "#!/bin/sh\nexec sleep 1000\n"),
         ] {
             let path = folder.join(name);
             fs::write(&path, script).unwrap();
@@ -223,9 +224,9 @@ on_both! {
 async fn one_that_hangs_is_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let cast = Cast::new(folder.path());
-    let hanging = cast.agent(&cast.resolve(Some("house")).unwrap());
+    let hanging = cast.agent(&cast.resolve(Some("gemini")).unwrap());
     // The time does not matter: it never answers.
     let health = ask(&hanging, Duration::from_millis(50)).await;
+    assert_eq!(health.message.as_deref(), Some("no answer within 50ms"), "{health:?}");
     assert_eq!((health.status, health.version), (Wellness::Unhealthy, None));
-    assert_eq!(health.message.as_deref(), Some("no answer within 50ms"));
 }

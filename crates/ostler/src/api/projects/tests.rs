@@ -168,7 +168,9 @@ on_both! {
             let answer = rig.post("/projects", body.clone()).await;
             assert_eq!((answer.status, answer.code()), (400, "BAD_REQUEST"), "{body}");
         }
-        assert_eq!(rig.post("/projects", json!([])).await.status, 400);
+        for body in [json!([]), json!(["app", "app", false, null, null]), json!(null)] {
+            assert_eq!(rig.post("/projects", body).await.status, 400);
+        }
         assert_eq!(rig.get("/projects").await.data(), json!([]));
         // Characters count, not bytes.
         let body = json!({ "name": "ü".repeat(100), "directory": "app" });
@@ -252,6 +254,7 @@ on_both! {
             json!({ "id": "prj_1" }),
             json!({ "settings": { "max_turns": 0 } }),
             json!({ "settings": 1 }),
+            json!({ "settings": ["opus", null, null, null, null, null, null] }),
             json!({ "agent_provider": "duck" }),
             json!(null),
         ] {
@@ -326,7 +329,7 @@ on_both! {
             for (project, agent) in [(&app, &agents[0]), (&own, &agents[1])] {
                 let found = find(&rig.service, id(project)).await.unwrap();
                 let spec = provider_of(&rig.service, &found).await.unwrap();
-                assert_eq!(super::super::health::provider(&spec.name), agent);
+                assert_eq!(crate::api::provider(&spec.name), agent);
             }
             agents
         };

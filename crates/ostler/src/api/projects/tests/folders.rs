@@ -110,13 +110,13 @@ on_both! {
     async fn without_roots_it_is_said_what_to_set(store: Store) {
         let rig = Rig::new(store).await;
         let app = rig.folder("app").display().to_string();
+        let mut knobs = rig.knobs();
         rig.gateway.change(&Knobs::default());
         for directory in ["app", &app, "/etc"] {
             let answer = attempt(&rig, directory, json!({})).await;
             assert_eq!((answer.status, answer.code()), (400, "BAD_REQUEST"));
             assert!(answer.body["error"]["message"].as_str().unwrap().contains("api.roots"));
         }
-        let mut knobs = rig.knobs();
         knobs.api.roots.push(rig.folder("other"));
         rig.gateway.change(&knobs);
         let answer = attempt(&rig, "app", json!({})).await;
