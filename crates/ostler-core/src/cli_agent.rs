@@ -242,6 +242,16 @@ impl CliAgent {
         binary::find(&self.spec, self.program.as_deref(), path.map(OsString::as_os_str))
     }
 
+    /// Returns the agent's version as far as it is known from before: nothing is
+    /// started or asked.
+    #[must_use]
+    pub fn known_version(&self) -> Option<String> {
+        match &self.server {
+            Some(server) => server.version(),
+            None => version::cached(self.host.data_dir(), &self.find().ok()?),
+        }
+    }
+
     /// Says what a request would run, without running it.
     ///
     /// # Errors

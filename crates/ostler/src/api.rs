@@ -5,10 +5,12 @@
 //! What changes something writes its line of the audit in the same transaction.
 //! The OpenAPI document is made from the handlers.
 
+mod agents;
 mod caller;
 mod envelope;
 mod error;
 mod health;
+mod projects;
 mod request;
 mod take;
 #[cfg(test)]
@@ -26,7 +28,7 @@ use utoipa::openapi::{
 };
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use self::health::Phase;
+pub(crate) use self::health::{Phase, provider};
 use self::{
     envelope::Data,
     error::{ApiError, Code},
@@ -88,7 +90,10 @@ pub(crate) fn router(service: &Service) -> Router {
 
 /// Returns the routes, each with its documentation.
 fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(about()).merge(health::routes())
+    OpenApiRouter::with_openapi(about())
+        .merge(health::routes())
+        .merge(projects::routes())
+        .merge(agents::routes())
 }
 
 /// Returns what the document says of the whole.

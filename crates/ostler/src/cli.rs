@@ -11,6 +11,7 @@ mod heartbeat;
 mod history;
 mod init;
 mod plan;
+mod projects;
 mod prompt;
 mod queue;
 mod rehearsal;
@@ -68,6 +69,8 @@ enum Command {
     Sessions(sessions::SessionsArgs),
     /// Have something said at certain times: list, add, remove or run schedules
     Schedule(schedule::ScheduleArgs),
+    /// Look at the projects of the HTTP service, make, change or delete them
+    Projects(projects::ProjectsArgs),
     /// Make a heartbeat now: the agent looks whether something needs attention
     Heartbeat(heartbeat::HeartbeatArgs),
     /// Look at what was said in the gateway's conversations
@@ -161,6 +164,9 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
     if let Command::Schedule(args) = cli.command {
         return schedule::run(args, load(cli.config)?, ui).await;
     }
+    if let Command::Projects(args) = cli.command {
+        return projects::run(args, load(cli.config)?, ui).await;
+    }
     if let Command::Heartbeat(args) = cli.command {
         return Ok(heartbeat::run(args, &load(cli.config)?, ui).await);
     }
@@ -188,6 +194,7 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         | Command::Heartbeat(_)
         | Command::History(_)
         | Command::Init(_)
+        | Command::Projects(_)
         | Command::Queue(_)
         | Command::Schedule(_)
         | Command::Send(_)

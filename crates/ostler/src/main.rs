@@ -17,6 +17,7 @@ mod id;
 mod key;
 mod logging;
 mod outbound;
+mod project;
 mod prompt;
 mod queue;
 mod schedule;

@@ -15,6 +15,7 @@
 pub(crate) mod audit;
 mod backup;
 mod check;
+pub(crate) mod choices;
 pub(crate) mod commands;
 pub(crate) mod conversations;
 mod db;

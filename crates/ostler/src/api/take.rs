@@ -66,6 +66,10 @@ impl FromRequest<Service> for Bytes {
 
 /// Reads JSON; what is wrong with it is told with its place.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // A list would be taken for the values of the fields, in their order.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(ApiError::bad_request("the body is wrong: it must be an object"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let read = serde_path_to_error::deserialize(&mut json);
     let value =

@@ -121,6 +121,11 @@ impl Rig {
         folder
     }
 
+    /// Returns what the gateway was set up with, to change something of it.
+    pub(crate) fn knobs(&self) -> Knobs {
+        Knobs { api: self.gateway.policy.borrow().api.clone(), ..Knobs::default() }
+    }
+
     /// Makes a key with these scopes.
     pub(crate) async fn key(&self, scopes: &[Scope]) -> String {
         let key = TestKey { scopes: scopes.to_vec(), ..TestKey::default() };

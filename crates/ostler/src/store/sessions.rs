@@ -79,6 +79,14 @@ pub(crate) async fn clear(conn: &mut Conn, conversation: ConversationId) -> Resu
     conn.execute(sql, values![conversation]).await.map(drop)
 }
 
+/// Forgets the sessions of all agents in all conversations of a project; returns
+/// how many those were.
+pub(crate) async fn clear_in(conn: &mut Conn, project: ProjectId) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM sessions WHERE conversation IN (
+                   SELECT id FROM conversations WHERE project = $1)";
+    conn.execute(sql, values![project]).await
+}
+
 impl Session {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
         Ok(Self {
