@@ -17,6 +17,7 @@ mod id;
 mod key;
 mod logging;
 mod outbound;
+mod program;
 mod prompt;
 mod queue;
 mod schedule;
