@@ -9,6 +9,7 @@ mod caller;
 mod envelope;
 mod error;
 mod health;
+mod programs;
 mod request;
 mod take;
 #[cfg(test)]
@@ -88,7 +89,7 @@ pub(crate) fn router(service: &Service) -> Router {
 
 /// Returns the routes, each with its documentation.
 fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(about()).merge(health::routes())
+    OpenApiRouter::with_openapi(about()).merge(health::routes()).merge(programs::routes())
 }
 
 /// Returns what the document says of the whole.

@@ -222,33 +222,22 @@ impl Shared {
 
     /// Leaves a job for later of which nothing was done. A program is run if no
     /// turn of it was begun before.
-    async fn leave(
-        &self,
-        ticket: &Ticket,
-        turn: TurnId,
-        begun: &Begun,
-    ) -> Result<(), StoreError> {
+    async fn leave(&self, ticket: &Ticket, turn: TurnId, begun: &Begun) -> Result<(), StoreError> {
         let unbegun = match begun {
             Begun::Program(program) if !program.is_again => Some(turn),
             _ => None,
         };
         let queue = &self.tools.queue;
         let (end, joined) = (JobEnd::Release, Joined::none());
-        let left = queue.finish_with(
-            ticket,
-            end,
-            joined,
-            Millis::now(),
-            unbegun,
-            |conn, _, turn| {
+        let left =
+            queue.finish_with(ticket, end, joined, Millis::now(), unbegun, |conn, _, turn| {
                 Box::pin(async move {
                     match turn {
                         Some(turn) => turns::remove(conn, *turn).await,
                         None => Ok::<_, StoreError>(()),
                     }
                 })
-            },
-        );
+            });
         left.await.map(drop)
     }
 

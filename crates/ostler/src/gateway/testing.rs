@@ -300,7 +300,9 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         fixed_reply: knobs.fixed_reply.clone(),
         heartbeat: knobs.heartbeat.clone(),
         api: knobs.api.clone(),
-        program_environment: program::environment(&ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into()),
+        program_environment: program::environment(
+            &ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into(),
+        ),
         project_agent: "pi".to_owned(),
         prompt_files: Some(Folder::new(folder.join("prompt"))),
         texts: knobs.texts.clone(),

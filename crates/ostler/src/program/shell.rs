@@ -106,9 +106,10 @@ mod tests {
             (" \tcargo   build \n", vec!["cargo", "build"]),
             (r#"echo 'a b' "c d" e\ f g"h"'i'"#, vec!["echo", "a b", "c d", "e f", "ghi"]),
             (r#"echo "\$x \" \\ \n" '$x'"#, vec!["echo", "$x \" \\ \\n", "$x"]),
-            ("ls *.rs ?x [ab] ~ {a,b} a#b !", vec![
-                "ls", "*.rs", "?x", "[ab]", "~", "{a,b}", "a#b", "!",
-            ]),
+            (
+                "ls *.rs ?x [ab] ~ {a,b} a#b !",
+                vec!["ls", "*.rs", "?x", "[ab]", "~", "{a,b}", "a#b", "!"],
+            ),
             ("echo '' \"\"", vec!["echo", "", ""]),
             ("printf 'two\nlines'", vec!["printf", "two\nlines"]),
         ] {
@@ -119,8 +120,20 @@ mod tests {
     #[test]
     fn what_only_a_shell_could_do_is_refused_and_said_so() {
         for line in [
-            "cat x | sh", "a && b", "a; b", "a > b", "a < b", "echo $HOME", "echo `id`", "(a)",
-            "a\nb", "a \\\n b", "echo \"$HOME\"", "echo \"`id`\"", "echo a # b", "a&",
+            "cat x | sh",
+            "a && b",
+            "a; b",
+            "a > b",
+            "a < b",
+            "echo $HOME",
+            "echo `id`",
+            "(a)",
+            "a\nb",
+            "a \\\n b",
+            "echo \"$HOME\"",
+            "echo \"`id`\"",
+            "echo a # b",
+            "a&",
         ] {
             let refused = split(line).unwrap_err();
             assert!(matches!(&refused, Refused::Wrong(why) if why.contains("no shell")), "{line}");
@@ -137,8 +150,17 @@ mod tests {
             assert!(allow(line, &allowed).is_ok(), "{line}");
         }
         for line in [
-            "make", "gradlew", "./cargo", "/bin/cargo", "Cargo", "cargo\\ ", "cargo-x", "X=1 cargo",
-            "''", "env cargo", ".//gradlew",
+            "make",
+            "gradlew",
+            "./cargo",
+            "/bin/cargo",
+            "Cargo",
+            "cargo\\ ",
+            "cargo-x",
+            "X=1 cargo",
+            "''",
+            "env cargo",
+            ".//gradlew",
         ] {
             let refused = allow(line, &allowed).unwrap_err();
             assert!(

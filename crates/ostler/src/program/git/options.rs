@@ -47,8 +47,16 @@ const ENTERS: &str = "it runs git in submodules, with their settings";
 
 /// Options that begin like a refused one, and are none.
 const HARMLESS: [&str; 10] = [
-    "exclude", "ignore-rev", "no-edit", "no-ext-diff", "no-recurse-submodules",
-    "no-show-signature", "no-signature", "no-textconv", "no-template", "text",
+    "exclude",
+    "ignore-rev",
+    "no-edit",
+    "no-ext-diff",
+    "no-recurse-submodules",
+    "no-show-signature",
+    "no-signature",
+    "no-textconv",
+    "no-template",
+    "text",
 ];
 
 /// Short options that are refused: the command (`*` for all), the letter, and why.
@@ -75,9 +83,29 @@ const TEXTS: [&str; 7] =
 
 /// The options of `branch` that only look. It makes, moves and removes otherwise.
 const LOOKING_AT_BRANCHES: [&str; 24] = [
-    "-a", "--all", "-r", "--remotes", "-v", "-vv", "--verbose", "-l", "--list", "-i",
-    "--ignore-case", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at",
-    "--sort", "--format", "--show-current", "--column", "--no-column", "--abbrev", "--no-abbrev",
+    "-a",
+    "--all",
+    "-r",
+    "--remotes",
+    "-v",
+    "-vv",
+    "--verbose",
+    "-l",
+    "--list",
+    "-i",
+    "--ignore-case",
+    "--contains",
+    "--no-contains",
+    "--merged",
+    "--no-merged",
+    "--points-at",
+    "--sort",
+    "--format",
+    "--show-current",
+    "--column",
+    "--no-column",
+    "--abbrev",
+    "--no-abbrev",
     "--no-color",
 ];
 
@@ -136,10 +164,9 @@ fn refused_short(command: &str, letters: &str) -> Option<&'static str> {
     if is_text || is_lines {
         return None;
     }
-    let mut refused =
-        SHORT.iter().filter(|(of, letter, _)| {
-            (*of == "*" || *of == command) && letters.contains(*letter)
-        });
+    let mut refused = SHORT
+        .iter()
+        .filter(|(of, letter, _)| (*of == "*" || *of == command) && letters.contains(*letter));
     refused.next().map(|(_, _, why)| *why)
 }
 
@@ -155,7 +182,8 @@ fn leads_elsewhere(command: &str, word: &str) -> bool {
         return false;
     } else {
         // Behind one short option, and behind several.
-        word.strip_prefix('-').and_then(|short| short.find(['/', '.']).and_then(|at| short.get(at..)))
+        word.strip_prefix('-')
+            .and_then(|short| short.find(['/', '.']).and_then(|at| short.get(at..)))
     };
     is_outside(word) || value.is_some_and(is_outside)
 }

@@ -66,7 +66,9 @@ const CURES: [(&str, &str, Cure); 38] = [
 pub(crate) fn listing(directory: &str) -> Vec<String> {
     let mut words = ["git", "--no-pager", "-C", directory].map(str::to_owned).to_vec();
     words.extend(super::fixed(directory));
-    words.extend(["config", "--list", "--includes", "--show-scope", "--name-only", "-z"].map(str::to_owned));
+    words.extend(
+        ["config", "--list", "--includes", "--show-scope", "--name-only", "-z"].map(str::to_owned),
+    );
     words
 }
 

@@ -12,8 +12,21 @@ fn words(texts: &[&str]) -> Vec<String> {
 
 fn looking() -> Vec<String> {
     words(&[
-        "blame", "branch", "diff", "log", "ls-files", "rev-parse", "shortlog", "show", "status",
-        "grep", "clone", "rebase", "commit", "config", "fetch",
+        "blame",
+        "branch",
+        "diff",
+        "log",
+        "ls-files",
+        "rev-parse",
+        "shortlog",
+        "show",
+        "status",
+        "grep",
+        "clone",
+        "rebase",
+        "commit",
+        "config",
+        "fetch",
     ])
 }
 
@@ -121,9 +134,14 @@ fn options_that_run_programs_or_lead_elsewhere_are_refused() {
 #[test]
 fn settings_of_a_repository_that_name_programs_are_set_over_whatever_they_are_called() {
     let listed = [
-        "global\0filter.lfs.clean", "command\0core.pager", "local\0core.bare",
-        "local\0filter.a=b.c.clean", "worktree\0diff.X.textconv", "local\0alias.log",
-        "local\0gpg.ssh.program", "local\0diff.external",
+        "global\0filter.lfs.clean",
+        "command\0core.pager",
+        "local\0core.bare",
+        "local\0filter.a=b.c.clean",
+        "worktree\0diff.X.textconv",
+        "local\0alias.log",
+        "local\0gpg.ssh.program",
+        "local\0diff.external",
     ];
     let settings = Settings::read(format!("{}\0", listed.join("\0")).as_bytes()).unwrap();
     assert!(settings.is_repository);
@@ -135,11 +153,16 @@ fn settings_of_a_repository_that_name_programs_are_set_over_whatever_they_are_ca
         .map(|n| (get(&format!("GIT_CONFIG_KEY_{n}")), get(&format!("GIT_CONFIG_VALUE_{n}"))))
         .collect();
     let expected = [
-        ("filter.a=b.c.clean", ""), ("diff.X.textconv", "cat"), ("alias.log", ""),
-        ("gpg.ssh.program", "false"), ("diff.external", "false"),
+        ("filter.a=b.c.clean", ""),
+        ("diff.X.textconv", "cat"),
+        ("alias.log", ""),
+        ("gpg.ssh.program", "false"),
+        ("diff.external", "false"),
     ];
     assert_eq!(set, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    for bad in [&b"local\0core.worktree\0"[..], b"local\0remote.x.vcs\0", b"local\0filter.\xff.clean\0"] {
+    for bad in
+        [&b"local\0core.worktree\0"[..], b"local\0remote.x.vcs\0", b"local\0filter.\xff.clean\0"]
+    {
         assert!(Settings::read(bad).is_err());
     }
     assert!(!Settings::read(b"global\0user.name\0").unwrap().is_repository);
