@@ -223,10 +223,8 @@ impl Shared {
     /// Leaves a job for later of which nothing was done. A program is run if no
     /// turn of it was begun before.
     async fn leave(&self, ticket: &Ticket, turn: TurnId, begun: &Begun) -> Result<(), StoreError> {
-        let unbegun = match begun {
-            Begun::Program(program) if !program.is_again => Some(turn),
-            _ => None,
-        };
+        let is_unbegun = matches!(begun, Begun::Program(program) if !program.is_again);
+        let unbegun = is_unbegun.then_some(turn);
         let queue = &self.tools.queue;
         let (end, joined) = (JobEnd::Release, Joined::none());
         let left =

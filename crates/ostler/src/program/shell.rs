@@ -25,7 +25,8 @@ pub(crate) fn allow(line: &str, allowed: &[String]) -> Result<Vec<String>, Refus
 /// Splits a line. What only a shell could do is an error, not an argument: who
 /// writes it expects something else to happen.
 fn words(line: &str) -> Result<Vec<String>, Refused> {
-    let line = line.trim_matches([' ', '\t', '\n']);
+    // A space at the end may be a word's, behind a backslash.
+    let line = line.trim_start_matches([' ', '\t', '\n']).trim_end_matches('\n');
     check(line)?;
     let unclosed = || Refused::wrong("a quotation mark or backslash in the command is not closed");
     shlex::split(line).ok_or_else(unclosed)
@@ -192,7 +193,7 @@ mod tests {
             line in "[a-c \\t\n'\"\\\\$`|&;<>()#*?=!{}%-]{0,14}",
         ) {
             if let Ok(words) = split(&line) {
-                let line = line.trim_matches([' ', '\t', '\n']);
+                let line = line.trim_start_matches([' ', '\t', '\n']);
                 prop_assert_eq!(words, by_shell(line));
             }
         }
