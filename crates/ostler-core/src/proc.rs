@@ -260,6 +260,13 @@ impl Proc {
         self.pid
     }
 
+    /// Keeps of lines that are longer than `max` bytes only so much, for whoever
+    /// does not need them whole. To be said before anything is read.
+    pub fn bound_lines(&mut self, max: usize) {
+        self.stdout.bound_lines(max);
+        self.stderr.bound_lines(max);
+    }
+
     /// Makes no lines of what is printed from here on. Of each stream the first
     /// `max` bytes are kept; the rest is read and dropped, so that a process that
     /// prints without end costs no memory.

@@ -11,6 +11,7 @@ mod envelope;
 mod error;
 mod health;
 mod projects;
+mod programs;
 mod request;
 mod take;
 #[cfg(test)]
@@ -94,6 +95,7 @@ fn routes() -> OpenApiRouter<Service> {
         .merge(health::routes())
         .merge(projects::routes())
         .merge(agents::routes())
+        .merge(programs::routes())
 }
 
 /// Returns what the document says of the whole.

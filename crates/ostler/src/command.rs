@@ -1,9 +1,13 @@
-//! Commands that the operator configured: the one way in which they are run.
+//! Commands that the operator configured or allows: the one way in which they are
+//! run.
 //!
-//! Without a shell, from the root folder, with exactly the variables that they
-//! are given, and for a limited time. When one has ended, no process of it is
-//! left, also none that it put into the background; one that takes too long is
-//! killed with all of them.
+//! Without a shell, with exactly the variables that they are given, and for a
+//! limited time. When one has ended, no process of it is left, also none that it
+//! put into the background; one that takes too long is killed with all of them.
+//! What is printed is either kept and looked at afterwards (here), or followed
+//! line by line while it runs (`live`).
+
+pub(crate) mod live;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -16,7 +20,7 @@ use ostler_core::{
     binary,
     environment::Variables,
     failure::chain,
-    proc::{self, ProcEvent, Spawn},
+    proc::{self, Proc, ProcEvent, Spawn},
 };
 use thiserror::Error;
 use tokio::time;
@@ -26,7 +30,46 @@ const SHOWN: usize = 300;
 /// How often it is looked whether a command prints too much.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A command that is to be run.
+/// A program that is to be started.
+#[derive(Debug)]
+pub(crate) struct Launch<'a> {
+    /// The program and its arguments.
+    pub(crate) words: &'a [String],
+    /// Its whole environment. A program without a folder is looked for in PATH.
+    pub(crate) env: &'a Variables,
+    /// Where it runs, and what a program with a relative folder is relative to.
+    pub(crate) cwd: &'a Path,
+    pub(crate) stdin: Stdin,
+}
+
+impl Launch<'_> {
+    /// Starts it.
+    fn start(self) -> Result<Proc, CommandError> {
+        let (name, args) = self.words.split_first().ok_or(CommandError::Empty)?;
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        let env: Vec<_> = self.env.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        let spawn = Spawn {
+            program: &self.program(name)?,
+            args: &args,
+            env: &env,
+            cwd: self.cwd,
+            stdin: self.stdin,
+            stdout: None,
+        };
+        proc::spawn(spawn).map_err(|error| CommandError::NotStarted(chain(&error)))
+    }
+
+    fn program(&self, name: &str) -> Result<PathBuf, CommandError> {
+        if name.contains('/') {
+            return Ok(self.cwd.join(name));
+        }
+        let path = self.env.get(OsStr::new("PATH")).map(OsString::as_os_str);
+        let found = binary::search(Path::new(name), path);
+        found.ok_or_else(|| CommandError::NotFound(name.to_owned()))
+    }
+}
+
+/// A command that is to be run from the root folder, and whose output is kept.
 #[derive(Debug)]
 pub(crate) struct Command<'a> {
     /// The program and its arguments.
@@ -92,19 +135,8 @@ impl Command<'_> {
     }
 
     async fn run_to_its_end(self) -> Result<Printed, CommandError> {
-        let (name, args) = self.words.split_first().ok_or(CommandError::Empty)?;
-        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-        let env: Vec<_> = self.env.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-        let spawn = Spawn {
-            program: &self.program(name)?,
-            args: &args,
-            env: &env,
-            cwd: Path::new("/"),
-            stdin: self.stdin,
-            stdout: None,
-        };
-        let proc = proc::spawn(spawn);
-        let mut proc = proc.map_err(|error| CommandError::NotStarted(chain(&error)))?;
+        let Self { words, env, stdin, .. } = self;
+        let mut proc = Launch { words, env, cwd: Path::new("/"), stdin }.start()?;
         // One byte more tells whether there is more.
         proc.keep_heads(self.keep.saturating_add(1));
         let end = loop {
@@ -128,15 +160,6 @@ impl Command<'_> {
         let is_more = stdout.len() > self.keep;
         stdout.truncate(self.keep);
         Ok(Printed { stdout, is_more, complaint: first_line(proc.stderr_head()), end })
-    }
-
-    fn program(&self, name: &str) -> Result<PathBuf, CommandError> {
-        let named = Path::new(name);
-        if named.components().count() > 1 {
-            return Ok(named.to_owned());
-        }
-        let path = self.env.get(OsStr::new("PATH")).map(OsString::as_os_str);
-        binary::search(named, path).ok_or_else(|| CommandError::NotFound(name.to_owned()))
     }
 }
 

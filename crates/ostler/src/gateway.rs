@@ -28,6 +28,7 @@ mod log;
 mod opened;
 mod persistence;
 pub(crate) mod policy;
+pub(crate) mod program;
 mod record;
 mod requests;
 mod result;

@@ -18,6 +18,7 @@ mod key;
 mod logging;
 mod outbound;
 mod project;
+mod program;
 mod prompt;
 mod queue;
 mod schedule;

@@ -79,6 +79,11 @@ impl<R: AsyncRead + Unpin> Output<R> {
         self.head.clear();
     }
 
+    /// Keeps only the start of lines that are longer than this.
+    pub(super) fn bound_lines(&mut self, max: usize) {
+        self.lines = Lines::new(max, max);
+    }
+
     /// Returns the next line of what was read; afterwards there is nothing left.
     pub(super) fn take_line(&mut self) -> Option<Line> {
         let mut rest = self.chunk.get(self.n_taken..).unwrap_or_default();

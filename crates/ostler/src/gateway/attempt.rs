@@ -20,6 +20,7 @@ use super::{
     instructions,
     opened::Opened,
     policy::Policy,
+    program,
     record::{self, record},
     requests::Requests,
     result::Outcome,
@@ -71,6 +72,11 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
             let policy = Arc::clone(&policy);
             let attempt = Attempt::new(&tools, ticket.clone(), turn, policy, *beginning, wish);
             let Some(ending) = attempt.run().await else { return };
+            ending
+        }
+        Begun::Program(begun) => {
+            let ended = program::run(&tools, &ticket, turn, &policy, *begun, wish).await;
+            let Some(ending) = ended else { return };
             ending
         }
         Begun::Reset(place, _) => {

@@ -7,8 +7,9 @@ use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
 
 use super::{
     commands,
-    inbound::{HEARTBEAT, Origin, PROMPT, Payload, RESET},
+    inbound::{HEARTBEAT, Origin, PROGRAM, PROMPT, Payload, RESET},
     policy::Policy,
+    program::{self, Program},
     record::Whose,
     text,
 };
@@ -20,7 +21,7 @@ use crate::{
     queue::Job,
     schedule::heartbeat::{self, Skip},
     store::{
-        Conn, StoreError,
+        Conn, StoreError, commands as stored_commands,
         conversations::{self, Address, Conversation},
         events::Belonging,
         jobs, permissions,
@@ -46,6 +47,8 @@ pub(crate) struct Claim {
 #[derive(Debug)]
 pub(crate) enum Begun {
     Turn(Box<Beginning>),
+    /// A program is run instead of an agent.
+    Program(Box<Program>),
     /// The conversation begins afresh; this session ends.
     Reset(Place, Option<String>),
     /// A fixed text is the answer.
@@ -124,6 +127,7 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
                 return Ok(Begun::Skipped(place, skip));
             }
         }
+        PROGRAM => return begin_program(conn, job, claim, place, payload, &history).await,
         PROMPT => {}
         other => return unusable(Some(place), &format!("there are no jobs of kind {other:?}")),
     }
@@ -173,6 +177,40 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
     let earlier = failures(&history).take(n_failures).collect();
     let beginning = Beginning { place, payload, agent, memo, earlier, joined, reset };
     Ok(Begun::Turn(Box::new(beginning)))
+}
+
+/// Begins a program. One that an earlier attempt began is not run again.
+async fn begin_program(
+    conn: &mut Conn,
+    job: &Job,
+    claim: &Claim,
+    place: Place,
+    payload: Payload,
+    history: &[StoredTurn],
+) -> Result<Begun, StoreError> {
+    let command = place.belongs.as_ref().and_then(|belongs| belongs.command.as_ref());
+    let command = match command {
+        Some(command) => stored_commands::find(conn, command.id).await?,
+        None => None,
+    };
+    let (Some(command), Some(words), Some(cwd)) = (command, payload.words, payload.wishes.cwd)
+    else {
+        let why = "it is not known which program to run".to_owned();
+        return Ok(Begun::Unusable(Some(place), why));
+    };
+    let kind = command.command.kind;
+    let turn = NewTurn {
+        id: claim.turn,
+        conversation: place.conversation,
+        job: Some(job.id),
+        attempt: job.attempt,
+        agent: kind.as_str().to_owned(),
+        begun_at: claim.now,
+    };
+    turns::begin(conn, &turn).await?;
+    let limit = program::limit(payload.wishes.timeout_ms);
+    let is_again = !history.is_empty();
+    Ok(Begun::Program(Box::new(Program { place, kind, words, cwd, limit, is_again })))
 }
 
 /// Returns the earlier turns of a job, of which none runs any more.

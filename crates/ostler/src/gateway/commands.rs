@@ -41,6 +41,8 @@ pub(crate) struct CommandResult {
     pub(crate) model: Option<String>,
     pub(crate) stop_reason: Option<String>,
     pub(crate) response_text: Option<String>,
+    /// Whether that is not all of it.
+    pub(crate) truncated: bool,
     pub(crate) is_error: bool,
     #[schema(value_type = Option<Object>)]
     pub(crate) error: Option<Value>,
@@ -80,6 +82,7 @@ impl CommandResult {
             model: text("model"),
             stop_reason: text("stop_reason"),
             response_text: text("response_text"),
+            truncated: report.get("truncated") == Some(&Value::Bool(true)),
             is_error: kind.is_some(),
             error: there("error"),
             usage: there("usage"),

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use ostler_core::{
     agent::AgentRef,
     cli_agent::CliAgent,
+    environment::Variables,
     event::Mode,
     host::Host,
     request::{Identity, SessionArgPosition, SessionArgs, Template, TurnRequest},
@@ -20,6 +21,7 @@ use crate::{
     archive::Keeping,
     config::{Api, Config, Reply, ReplyMode, Settings},
     hooks::Hooks,
+    program,
     prompt::{self, Folder},
     queue::{Capacity, Limits},
     schedule::heartbeat,
@@ -50,6 +52,8 @@ pub(crate) struct Policy {
     pub(crate) hooks: Arc<Hooks>,
     /// What callers of the HTTP service may do.
     pub(crate) api: Api,
+    /// What the programs get that callers may run.
+    pub(crate) program_environment: Variables,
     /// Who answers in projects that say nothing of it, and where nobody chose another.
     pub(crate) project_agent: String,
 }
@@ -110,6 +114,7 @@ impl Policy {
             texts: reply.as_ref().map(Texts::new).unwrap_or_default(),
             hooks: Arc::new(Hooks::new(config, &settings.environment)),
             api: config.api.clone(),
+            program_environment: program::environment(&settings.environment),
             project_agent: config.agent.project_default.clone(),
             agents: Box::new(Configured { settings, host, here, reply }),
         }
@@ -134,6 +139,7 @@ impl Policy {
             agents,
             hooks: Arc::default(),
             api,
+            program_environment: Variables::new(),
             project_agent: agent.project_default,
         }
     }

@@ -1,7 +1,8 @@
 //! Events as the log keeps them.
 
 use jiff::Timestamp;
-use ostler_core::event::{Event, EventBody, TurnReport};
+use ostler_core::event::{Event, EventBody, Stream, TurnReport};
+use serde_json::json;
 
 use crate::{
     clock::Millis,
@@ -37,6 +38,34 @@ pub(crate) fn record(
         at: Millis(event.at.as_millisecond()),
         kind: event.body.kind().to_owned(),
         body,
+    }
+}
+
+/// Makes what is stored of a line that a program printed.
+pub(crate) fn printed(
+    whose: Whose<'_>,
+    turn: TurnId,
+    seq: u64,
+    stream: Stream,
+    text: &str,
+    is_cut: bool,
+) -> NewEvent {
+    const KIND: &str = "output";
+    let at = Millis::now();
+    let mut body = json!({
+        "seq": seq, "at": at, "type": KIND, "turn": turn, "text": text, "stream": stream,
+    });
+    if let Some(body) = body.as_object_mut().filter(|_| is_cut) {
+        body.insert("truncated".to_owned(), true.into());
+    }
+    NewEvent {
+        conversation: Some(whose.conversation),
+        belongs: whose.belongs.cloned(),
+        turn: Some(turn),
+        seq: i64::try_from(seq).unwrap_or(i64::MAX),
+        at,
+        kind: KIND.to_owned(),
+        body: body.to_string(),
     }
 }
 

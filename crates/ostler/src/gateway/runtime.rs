@@ -19,8 +19,8 @@ use super::{
 use crate::{
     clock::Millis,
     id::TurnId,
-    queue::{Job, JobEnd, Ticket, WorkerId},
-    store::{StoreError, Topic},
+    queue::{Job, JobEnd, Joined, Ticket, WorkerId},
+    store::{StoreError, Topic, turns},
 };
 
 /// The wait after the store could not be asked.
@@ -206,8 +206,7 @@ impl Shared {
         begun: Begun,
     ) -> Result<(), StoreError> {
         if self.closing.is_cancelled() {
-            self.tools.queue.finish(&ticket, JobEnd::Release, Millis::now()).await?;
-            return Ok(());
+            return self.leave(&ticket, turn, &begun).await;
         }
         tracing::debug!(job = %job.id, lane = %job.lane, attempt = ticket.attempt, "begins");
         let (place, wish) = self.leases.add(&ticket);
@@ -219,6 +218,25 @@ impl Shared {
             attempt::make(tools, claimed, wish).await;
         });
         Ok(())
+    }
+
+    /// Leaves a job for later of which nothing was done. A program is run if no
+    /// turn of it was begun before.
+    async fn leave(&self, ticket: &Ticket, turn: TurnId, begun: &Begun) -> Result<(), StoreError> {
+        let is_unbegun = matches!(begun, Begun::Program(program) if !program.is_again);
+        let unbegun = is_unbegun.then_some(turn);
+        let queue = &self.tools.queue;
+        let (end, joined) = (JobEnd::Release, Joined::none());
+        let left =
+            queue.finish_with(ticket, end, joined, Millis::now(), unbegun, |conn, _, turn| {
+                Box::pin(async move {
+                    match turn {
+                        Some(turn) => turns::remove(conn, *turn).await,
+                        None => Ok::<_, StoreError>(()),
+                    }
+                })
+            });
+        left.await.map(drop)
     }
 
     /// Ends a job that cannot even be begun: else it would be claimed for ever,

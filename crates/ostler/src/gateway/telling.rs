@@ -86,7 +86,7 @@ impl News {
                 Some(news)
             }
             Begun::Unusable(place, _) => place.as_ref().map(of_place),
-            Begun::Fixed(..) | Begun::Skipped(..) => None,
+            Begun::Fixed(..) | Begun::Skipped(..) | Begun::Program(_) => None,
         }
     }
 

@@ -32,6 +32,7 @@ use crate::{
     config::{Api, Busy, Hook, Sessions},
     hooks::Hooks,
     id::JobId,
+    program,
     prompt::Folder,
     queue::{Capacity, Limits},
     schedule::heartbeat,
@@ -41,6 +42,10 @@ use crate::{
 
 /// The longest that anything may take.
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// The gateway's own environment.
+const ENVIRONMENT: [(&str, &str); 3] =
+    [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/nonexistent"), ("SECRET", "hidden")];
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -273,8 +278,7 @@ pub(crate) fn text_of(ending: &Ending) -> String {
 }
 
 fn host(folder: &Path) -> Host {
-    let pairs = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/nonexistent")];
-    let environment = pairs.map(|(name, value)| (name.into(), value.into())).into();
+    let environment = ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into();
     let mut config = HostConfig::from_environment(environment);
     config.data_dir = folder.join("data");
     config.run_root = folder.to_owned();
@@ -296,6 +300,9 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         fixed_reply: knobs.fixed_reply.clone(),
         heartbeat: knobs.heartbeat.clone(),
         api: knobs.api.clone(),
+        program_environment: program::environment(
+            &ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into(),
+        ),
         project_agent: "pi".to_owned(),
         prompt_files: Some(Folder::new(folder.join("prompt"))),
         texts: knobs.texts.clone(),

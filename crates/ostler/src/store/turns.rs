@@ -167,6 +167,12 @@ pub(crate) async fn abandon(
     conn.execute(sql, values![job, before_attempt, now]).await
 }
 
+/// Removes a turn of which nothing was done.
+pub(crate) async fn remove(conn: &mut Conn, id: TurnId) -> Result<(), StoreError> {
+    let sql = "DELETE FROM turns WHERE id = $1 AND state = 'running'";
+    conn.execute(sql, values![id]).await.map(drop)
+}
+
 /// Returns a turn by its id.
 pub(crate) async fn find(conn: &mut Conn, id: TurnId) -> Result<Option<StoredTurn>, StoreError> {
     let row = conn.fetch_optional("SELECT * FROM turns WHERE id = $1", values![id]).await?;
