@@ -34,6 +34,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 use clap::{Parser, Subcommand};
 
 use crate::{
+    api::document,
     config::{Loaded, Loader, Problems, Settings, Trust, store_location},
     ui::Ui,
 };
@@ -79,6 +80,8 @@ enum Command {
     /// Check and show the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Print the OpenAPI document of the HTTP service
+    Openapi,
     /// Look at the jobs of the gateway, cancel them, or try them again
     Queue(queue::QueueArgs),
     /// Back up or check what the gateway has stored
@@ -125,6 +128,9 @@ pub(crate) fn main() -> ExitCode {
     // It tells itself what is wrong with the configuration.
     if let Command::Config(command) = cli.command {
         return config::run(command, cli.config, &mut ui).into();
+    }
+    if let Command::Openapi = cli.command {
+        return openapi(&mut ui).into();
     }
     let runtime =
         match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
@@ -188,6 +194,7 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         | Command::Heartbeat(_)
         | Command::History(_)
         | Command::Init(_)
+        | Command::Openapi
         | Command::Queue(_)
         | Command::Schedule(_)
         | Command::Send(_)
@@ -196,6 +203,17 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         | Command::Store(_)
         | Command::Scripted { .. } => Exit::Usage,
     })
+}
+
+/// Prints what the HTTP service can do, which is the same on every machine.
+fn openapi(ui: &mut Ui) -> Exit {
+    match document::text().and_then(|text| ui.line(text)) {
+        Ok(()) => Exit::Answered,
+        Err(error) => {
+            ui.notice(&format!("ostler: {error}"));
+            Exit::Failed
+        }
+    }
 }
 
 /// Reads the configuration, for a command that may be run anywhere.
