@@ -7,6 +7,8 @@
 
 mod agents;
 mod caller;
+mod docs;
+pub(crate) mod document;
 mod envelope;
 mod error;
 mod health;
@@ -23,10 +25,6 @@ use std::sync::Arc;
 
 use axum::{Router, middleware};
 use tokio::sync::watch;
-use utoipa::openapi::{
-    InfoBuilder, OpenApi, OpenApiBuilder,
-    security::{Http, HttpAuthScheme, SecurityScheme},
-};
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::health::{Phase, provider};
@@ -91,24 +89,10 @@ pub(crate) fn router(service: &Service) -> Router {
 
 /// Returns the routes, each with its documentation.
 fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(about())
+    OpenApiRouter::with_openapi(document::about())
         .merge(health::routes())
+        .merge(docs::routes())
         .merge(projects::routes())
         .merge(agents::routes())
         .merge(programs::routes())
-}
-
-/// Returns what the document says of the whole.
-fn about() -> OpenApi {
-    let info = InfoBuilder::new()
-        .title("Ostler")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("Coding agents behind one interface."))
-        .build();
-    let mut about = OpenApiBuilder::new().info(info).build();
-    let mut key = Http::new(HttpAuthScheme::Bearer);
-    key.description = Some("A key of `ostler keys create`, such as `ost_…`.".to_owned());
-    let components = about.components.get_or_insert_default();
-    components.add_security_scheme("key", SecurityScheme::Http(key));
-    about
 }

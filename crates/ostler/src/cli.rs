@@ -35,6 +35,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 use clap::{Parser, Subcommand};
 
 use crate::{
+    api::document,
     config::{Loaded, Loader, Problems, Settings, Trust, store_location},
     ui::Ui,
 };
@@ -82,6 +83,8 @@ enum Command {
     /// Check and show the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Print the OpenAPI document of the HTTP service
+    Openapi,
     /// Look at the jobs of the gateway, cancel them, or try them again
     Queue(queue::QueueArgs),
     /// Back up or check what the gateway has stored
@@ -128,6 +131,9 @@ pub(crate) fn main() -> ExitCode {
     // It tells itself what is wrong with the configuration.
     if let Command::Config(command) = cli.command {
         return config::run(command, cli.config, &mut ui).into();
+    }
+    if let Command::Openapi = cli.command {
+        return openapi(&mut ui).into();
     }
     let runtime =
         match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
@@ -195,6 +201,7 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         | Command::History(_)
         | Command::Init(_)
         | Command::Projects(_)
+        | Command::Openapi
         | Command::Queue(_)
         | Command::Schedule(_)
         | Command::Send(_)
@@ -203,6 +210,17 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         | Command::Store(_)
         | Command::Scripted { .. } => Exit::Usage,
     })
+}
+
+/// Prints what the HTTP service can do, which is the same on every machine.
+fn openapi(ui: &mut Ui) -> Exit {
+    match document::text().and_then(|text| ui.line(text)) {
+        Ok(()) => Exit::Answered,
+        Err(error) => {
+            ui.notice(&format!("ostler: {error}"));
+            Exit::Failed
+        }
+    }
 }
 
 /// Reads the configuration, for a command that may be run anywhere.

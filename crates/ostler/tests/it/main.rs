@@ -22,6 +22,7 @@ mod doctor;
 mod faults;
 mod gateway;
 mod gateway_socket;
+mod http;
 mod init;
 mod own_agent;
 mod processes;
