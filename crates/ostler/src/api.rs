@@ -8,6 +8,8 @@
 mod caller;
 mod envelope;
 mod error;
+pub(crate) mod events;
+mod feed;
 mod health;
 mod request;
 mod take;
@@ -30,6 +32,7 @@ pub(crate) use self::health::Phase;
 use self::{
     envelope::Data,
     error::{ApiError, Code},
+    feed::Feed,
     health::Look,
 };
 use crate::{
@@ -49,6 +52,7 @@ struct Shared {
     policy: watch::Receiver<Arc<Policy>>,
     phase: watch::Receiver<Phase>,
     look: Look,
+    feed: Feed,
 }
 
 impl Service {
@@ -59,7 +63,13 @@ impl Service {
         phase: watch::Receiver<Phase>,
     ) -> Self {
         let look = Look::default();
-        Self { shared: Arc::new(Shared { gateway, store, policy, phase, look }) }
+        let feed = Feed::new(store.clone());
+        Self { shared: Arc::new(Shared { gateway, store, policy, phase, look, feed }) }
+    }
+
+    /// Ends the streams: answers that have no end of their own.
+    pub(crate) fn end_streams(&self) {
+        self.shared.feed.close();
     }
 
     fn gateway(&self) -> &Gateway {
@@ -88,7 +98,7 @@ pub(crate) fn router(service: &Service) -> Router {
 
 /// Returns the routes, each with its documentation.
 fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(about()).merge(health::routes())
+    OpenApiRouter::with_openapi(about()).merge(health::routes()).merge(events::routes())
 }
 
 /// Returns what the document says of the whole.

@@ -89,6 +89,7 @@ pub(crate) struct Daemon {
     store: Store,
     host: Host,
     http: Http,
+    service: Service,
     socket: Server,
     phase: watch::Sender<Phase>,
     notifier: Arc<Notifier>,
@@ -195,6 +196,7 @@ impl Daemon {
             store,
             host,
             http,
+            service,
             socket,
             phase,
             notifier,
@@ -219,6 +221,7 @@ impl Daemon {
             tracing::warn!("some agents' processes did not end in time; they are killed");
         }
         self.socket.stop(CONNECTIONS).await;
+        self.service.end_streams();
         self.http.stop(CONNECTIONS).await;
         self.stop.cancel();
         self.tasks.close();

@@ -162,6 +162,7 @@ impl Rig {
 
     pub(crate) async fn stop(self) {
         self.gateway.gateway.close();
+        self.service.end_streams();
         self.http.stop(LIMIT).await;
         self.gateway.stop().await;
     }
