@@ -152,16 +152,12 @@ async fn read(store: Store, tide: watch::Sender<Tide>) {
             }
         };
         is_away = false;
-        let Portion { events, is_all, .. } = portion;
-        if let (Some(first), Some(last)) = (events.first(), events.last()) {
-            let entries = events.iter().filter_map(|stored| {
-                let is_wanted = stored.event.belongs.is_some();
-                is_wanted.then(|| Entry::new(stored, render::frame(stored))).flatten()
-            });
-            let entries: Vec<_> = entries.collect();
-            let (first, last) = (first.number, last.number);
-            tide.send_modify(|tide| tide.ring.add(first, last, entries));
-        }
+        let Portion { events, is_all, removed } = portion;
+        let last = events.last().map_or(after, |stored| stored.number);
+        let wanted = events.iter().filter(|stored| stored.event.belongs.is_some());
+        let entries = wanted.filter_map(|stored| Entry::new(stored, render::frame(stored)));
+        let entries: Vec<_> = entries.collect();
+        tide.send_if_modified(|tide| tide.ring.add(last, removed, entries));
         if is_all {
             wakeups.next().await;
         }

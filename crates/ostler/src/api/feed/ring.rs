@@ -76,25 +76,34 @@ impl Ring {
         self.newest
     }
 
-    /// Takes the next events of the log: their numbers, and the entries of those
-    /// that somebody can ask for.
-    pub(super) fn add(&mut self, first: i64, last: i64, entries: impl IntoIterator<Item = Entry>) {
-        if first > self.newest + 1 {
+    /// Takes the next events of the log: the number up to which it was read, what
+    /// retention had removed by then, and those that somebody can ask for. Returns
+    /// whether that is news.
+    pub(super) fn add(
+        &mut self,
+        last: i64,
+        removed: i64,
+        entries: impl IntoIterator<Item = Entry>,
+    ) -> bool {
+        let before = self.newest;
+        if removed > self.newest {
             // Retention was faster; whoever has not read that much asks the store.
             self.entries.clear();
             self.n_bytes = 0;
-            self.from = first - 1;
+            self.from = removed;
+            self.newest = removed;
         }
-        for entry in entries {
+        for entry in entries.into_iter().filter(|entry| entry.number > removed) {
             self.n_bytes += entry.frame.len();
             self.entries.push_back(entry);
         }
-        self.newest = last;
+        self.newest = self.newest.max(last);
         while self.entries.len() > self.limits.events || self.n_bytes > self.limits.bytes {
             let Some(oldest) = self.entries.pop_front() else { break };
             self.n_bytes -= oldest.frame.len();
             self.from = oldest.number;
         }
+        self.newest > before
     }
 
     #[cfg(test)]
