@@ -80,7 +80,8 @@ fn an_error_has_its_message_under_the_name_that_clients_know() {
 
 #[test]
 fn tools_travel_as_they_are() {
-    let body = r#"{"type":"tool_use","id":"t1","tool":"Bash","input":{"command":"ls"},"title":"ls"}"#;
+    let body =
+        r#"{"type":"tool_use","id":"t1","tool":"Bash","input":{"command":"ls"},"title":"ls"}"#;
     let expected =
         json!({ "id": "t1", "tool": "Bash", "input": { "command": "ls" }, "title": "ls" });
     assert_eq!(rendered(body), ("tool_use".to_owned(), expected));
@@ -148,9 +149,6 @@ fn what_a_stream_says_of_itself_can_be_resumed_from() {
              \"project_id\":\"{PROJECT}\",\"stream_id\":null}}\n\n"
         )
     );
-    assert_eq!(
-        text(heartbeat(5)),
-        "id: 5\nevent: heartbeat\ndata: {\"last_event_id\":5}\n\n"
-    );
+    assert_eq!(text(heartbeat(5)), "id: 5\nevent: heartbeat\ndata: {\"last_event_id\":5}\n\n");
     assert_eq!(text(missed(6)), "id: 6\nevent: missed\ndata: {\"removed_up_to\":6}\n\n");
 }
