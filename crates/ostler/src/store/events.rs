@@ -305,18 +305,18 @@ async fn sizes(
     let limit = i64::from(limit);
     let rows = match selection {
         Selection::Everything => {
-            let sql = "SELECT octet_length(body) AS size FROM events WHERE number > $1
+            let sql = "SELECT CAST(octet_length(body) AS BIGINT) AS size FROM events WHERE number > $1
                        ORDER BY number LIMIT +$2";
             conn.fetch_all(sql, values![after, limit]).await?
         }
         Selection::Project(project) => {
-            let sql = "SELECT octet_length(body) AS size FROM events
+            let sql = "SELECT CAST(octet_length(body) AS BIGINT) AS size FROM events
                        WHERE project = $1 AND number > $2
                        ORDER BY number LIMIT +$3";
             conn.fetch_all(sql, values![*project, after, limit]).await?
         }
         Selection::Stream(project, stream) => {
-            let sql = "SELECT octet_length(body) AS size FROM events
+            let sql = "SELECT CAST(octet_length(body) AS BIGINT) AS size FROM events
                        WHERE project = $1 AND stream = $2 AND number > $3
                        ORDER BY number LIMIT +$4";
             conn.fetch_all(sql, values![*project, &**stream, after, limit]).await?
