@@ -150,5 +150,9 @@ fn rate(site: &Site, what: &str, call: impl Fn(&mut Http) + Sync) {
         let n_answered = u32::try_from(n_answered.into_inner()).unwrap();
         rates.push(f64::from(n_answered) / started.elapsed().as_secs_f64());
     }
-    println!("  {what:<18} n={ROUNDS:<4} a second {} (median {:.0})", quartiles(rates.clone()), median(rates));
+    println!(
+        "  {what:<18} n={ROUNDS:<4} a second {} (median {:.0})",
+        quartiles(rates.clone()),
+        median(rates)
+    );
 }

@@ -75,10 +75,8 @@ pub(super) fn measure(place: &Path, runtime: &Runtime) -> bool {
 }
 
 async fn follow(site: &Site, n_subscribers: usize, before: f64) -> bool {
-    let request = format!(
-        "GET {}/events HTTP/1.1\r\nhost: 127.0.0.1\r\n{}\r\n",
-        site.project, site.headers
-    );
+    let request =
+        format!("GET {}/events HTTP/1.1\r\nhost: 127.0.0.1\r\n{}\r\n", site.project, site.headers);
     let arrivals = Arc::new(Arrivals::default());
     let n_connected = Arc::new(AtomicUsize::new(0));
     let gate = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));

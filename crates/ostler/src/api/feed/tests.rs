@@ -161,7 +161,7 @@ impl World {
         let Some(newest) = reader.asking else { return };
         let Cursor { selection, position } = &reader.cursor;
         let all = self.stored(*position).filter(|stored| Self::is_of(stored, selection));
-        let events: Vec<_> = all.cloned().take(limit).collect();
+        let events: Vec<_> = all.take(limit).cloned().collect();
         let is_all = events.len() < limit;
         let mut portion = Portion { events, is_all, removed: self.removed };
         let reader = &mut self.readers[index];

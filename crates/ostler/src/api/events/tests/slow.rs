@@ -7,7 +7,11 @@ use tokio::{
 };
 
 use super::*;
-use crate::store::testing::on_both;
+use crate::{
+    api::{events::Tells, feed::Feed},
+    id::KeyId,
+    store::{events::Selection, testing::on_both},
+};
 
 const EVENTS: usize = 20_000;
 /// How many are stored at once.
@@ -84,4 +88,18 @@ on_both! {
         drop((slow, quick));
         rig.stop().await;
     }
+}
+
+#[tokio::test]
+async fn somebody_who_listens_costs_little() {
+    crate::store::testing::on_sqlite(|store| async move {
+        let (feed, tick) = (Feed::new(store), LIMIT);
+        let project = ProjectId::new();
+        let listener = feed.listen(Selection::Project(project), 0, 0).unwrap();
+        let timer = Box::pin(time::sleep(tick));
+        let tells = Tells { first: None, listener, key: KeyId::new(), project, tick, timer };
+        let all = size_of_val(&*tells.timer) + size_of_val(&tells.next());
+        assert!(all < 2048, "{all} bytes");
+    })
+    .await;
 }
