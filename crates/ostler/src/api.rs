@@ -11,6 +11,8 @@ mod docs;
 pub(crate) mod document;
 mod envelope;
 mod error;
+pub(crate) mod events;
+mod feed;
 mod health;
 mod projects;
 mod programs;
@@ -31,6 +33,7 @@ pub(crate) use self::health::{Phase, provider};
 use self::{
     envelope::Data,
     error::{ApiError, Code},
+    feed::Feed,
     health::Look,
 };
 use crate::{
@@ -50,6 +53,7 @@ struct Shared {
     policy: watch::Receiver<Arc<Policy>>,
     phase: watch::Receiver<Phase>,
     look: Look,
+    feed: Feed,
 }
 
 impl Service {
@@ -60,7 +64,13 @@ impl Service {
         phase: watch::Receiver<Phase>,
     ) -> Self {
         let look = Look::default();
-        Self { shared: Arc::new(Shared { gateway, store, policy, phase, look }) }
+        let feed = Feed::new(store.clone());
+        Self { shared: Arc::new(Shared { gateway, store, policy, phase, look, feed }) }
+    }
+
+    /// Ends the streams: answers that have no end of their own.
+    pub(crate) fn end_streams(&self) {
+        self.shared.feed.close();
     }
 
     fn gateway(&self) -> &Gateway {
@@ -95,4 +105,5 @@ fn routes() -> OpenApiRouter<Service> {
         .merge(projects::routes())
         .merge(agents::routes())
         .merge(programs::routes())
+        .merge(events::routes())
 }

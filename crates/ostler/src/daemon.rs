@@ -89,6 +89,7 @@ pub(crate) struct Daemon {
     store: Store,
     host: Host,
     http: Http,
+    service: Service,
     socket: Server,
     phase: watch::Sender<Phase>,
     notifier: Arc<Notifier>,
@@ -139,7 +140,7 @@ impl Daemon {
             || Store::open(&parts.location, Use::Gateway),
         );
         let store = store.await.map_err(failed)?;
-        let daemon = Self::start_on(&store, here, parts).await;
+        let daemon = Box::pin(Self::start_on(&store, here, parts)).await;
         if daemon.is_err() {
             store.close().await;
         }
@@ -195,6 +196,7 @@ impl Daemon {
             store,
             host,
             http,
+            service,
             socket,
             phase,
             notifier,
@@ -219,6 +221,7 @@ impl Daemon {
             tracing::warn!("some agents' processes did not end in time; they are killed");
         }
         self.socket.stop(CONNECTIONS).await;
+        self.service.end_streams();
         self.http.stop(CONNECTIONS).await;
         self.stop.cancel();
         self.tasks.close();

@@ -3,7 +3,7 @@
 
 mod crowd;
 mod disk;
-mod gateway;
+pub(crate) mod gateway;
 mod intake;
 mod kept;
 

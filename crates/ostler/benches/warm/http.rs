@@ -49,6 +49,11 @@ impl Http {
         self.stream.get_mut().write_all(request.as_bytes()).unwrap();
     }
 
+    pub(crate) fn get(&mut self, path: &str) {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{}\r\n", self.headers);
+        self.stream.get_mut().write_all(request.as_bytes()).unwrap();
+    }
+
     /// Reads the answer to the last call; one without a body is null.
     pub(crate) fn reply(&mut self) -> Value {
         let status = self.line();

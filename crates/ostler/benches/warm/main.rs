@@ -2,11 +2,11 @@
 //!
 //! `pairs` measures each agent beside itself: by a minimal client of its own
 //! protocol and through Ostler, kept and started anew. `daemon` measures the
-//! gateway as a process. `peers` measures one scripted agent through Ostler and
+//! gateway as a process, and `http` its HTTP service. `peers` measures one scripted agent through Ostler and
 //! through other gateways.
 //!
 //! `scripts/bench` runs this. It exits with 1 when a limit does not hold. Words
-//! after `--` choose the parts: `scripted`, `daemon`, `real`, `peers`.
+//! after `--` choose the parts: `scripted`, `daemon`, `http`, `real`, `peers`.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -28,6 +28,7 @@ mod pairs;
 mod peers;
 mod process;
 mod raw;
+mod service;
 mod stand;
 
 use std::{path::Path, process::ExitCode};
@@ -48,6 +49,9 @@ fn main() -> ExitCode {
     }
     if is_wanted("daemon") {
         fine &= daemon::measure(place.path(), &runtime);
+    }
+    if is_wanted("http") {
+        fine &= service::measure(place.path(), &runtime);
     }
     if is_wanted("real") {
         match std::env::var_os("OSTLER_TEST_CLIS") {

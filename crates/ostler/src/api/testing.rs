@@ -101,17 +101,30 @@ impl Rig {
         let roots = tempfile::Builder::new().prefix("oapi").tempdir().unwrap();
         knobs.api.roots = vec![roots.path().canonicalize().unwrap()];
         let gateway = testing::Rig::new(store, knobs).await;
-        let (phase, watched) = watch::channel(Phase::Ready);
-        let store = gateway.store.clone();
         let admin = TestKey { scopes: vec![Scope::Admin], ..TestKey::default() };
-        let admin = make_key(&store, admin).await;
-        let policy = gateway.policy.subscribe();
+        let admin = make_key(&gateway.store, admin).await;
+        Self::on(gateway, admin, roots).await
+    }
+
+    /// Serves a gateway.
+    async fn on(gateway: testing::Rig, admin: String, roots: TempDir) -> Self {
+        let (phase, watched) = watch::channel(Phase::Ready);
+        let (store, policy) = (gateway.store.clone(), gateway.policy.subscribe());
         let service = Service::new(gateway.gateway.clone(), store, policy, watched);
         let listener = http::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let http = Http::start(listener, router(&service));
         let client = Clients::new(LIMIT).client("http://127.0.0.1/").unwrap().clone();
         Self { gateway, phase, service, admin, address, http, client, roots }
+    }
+
+    /// Stops server and gateway, and starts others on the same store.
+    pub(crate) async fn again(self) -> Self {
+        let Self { gateway, service, http, admin, roots, .. } = self;
+        gateway.gateway.close();
+        service.end_streams();
+        http.stop(LIMIT).await;
+        Self::on(gateway.again().await, admin, roots).await
     }
 
     /// Makes a folder that a project may lie in.
@@ -167,6 +180,7 @@ impl Rig {
 
     pub(crate) async fn stop(self) {
         self.gateway.gateway.close();
+        self.service.end_streams();
         self.http.stop(LIMIT).await;
         self.gateway.stop().await;
     }

@@ -236,6 +236,97 @@ pub(crate) async fn read_stream(
     rows.iter().map(StoredEvent::from_row).collect()
 }
 
+/// Whose events to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Selection {
+    Everything,
+    Project(ProjectId),
+    /// One stream of a project.
+    Stream(ProjectId, Box<str>),
+}
+
+/// Some events, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Portion {
+    pub(crate) events: Vec<StoredEvent>,
+    /// Whether nothing selected that had been stored when the reading began comes
+    /// after them.
+    pub(crate) is_all: bool,
+    /// The newest number that retention had removed when the reading was over: up
+    /// to there events may be missing.
+    pub(crate) removed: i64,
+}
+
+/// The most of a portion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AtMost {
+    pub(crate) events: u32,
+    /// The bytes of their bodies. A single event may have more.
+    pub(crate) bytes: usize,
+}
+
+/// Reads some of the selected events after a number.
+pub(crate) async fn read_portion(
+    conn: &mut Conn,
+    selection: &Selection,
+    after: i64,
+    at_most: AtMost,
+) -> Result<Portion, StoreError> {
+    // The sizes are looked at first, so that a few long events do not fill the memory.
+    let sizes = sizes(conn, selection, after, at_most.events).await?;
+    let mut bytes = 0_usize;
+    let fits = |size: &usize| {
+        bytes = bytes.saturating_add(*size);
+        bytes <= at_most.bytes
+    };
+    let n_fit = sizes.iter().copied().take_while(fits).count().max(1);
+    let limit = u32::try_from(n_fit).unwrap_or(u32::MAX);
+    let events = match selection {
+        _ if sizes.is_empty() => Vec::new(),
+        Selection::Everything => read(conn, after, limit).await?,
+        Selection::Project(project) => read_project(conn, *project, after, limit).await?,
+        Selection::Stream(project, stream) => {
+            read_stream(conn, *project, stream, after, limit).await?
+        }
+    };
+    let is_all = n_fit >= sizes.len() && sizes.len() < at_most.events as usize;
+    // Looked at last: what retention removed before the events were read shows in it.
+    let removed = extent(conn).await?.removed;
+    Ok(Portion { events, is_all, removed })
+}
+
+/// Returns how long the selected events after a number are.
+async fn sizes(
+    conn: &mut Conn,
+    selection: &Selection,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<usize>, StoreError> {
+    let limit = i64::from(limit);
+    let rows = match selection {
+        Selection::Everything => {
+            let sql =
+                "SELECT CAST(octet_length(body) AS BIGINT) AS size FROM events WHERE number > $1
+                       ORDER BY number LIMIT +$2";
+            conn.fetch_all(sql, values![after, limit]).await?
+        }
+        Selection::Project(project) => {
+            let sql = "SELECT CAST(octet_length(body) AS BIGINT) AS size FROM events
+                       WHERE project = $1 AND number > $2
+                       ORDER BY number LIMIT +$3";
+            conn.fetch_all(sql, values![*project, after, limit]).await?
+        }
+        Selection::Stream(project, stream) => {
+            let sql = "SELECT CAST(octet_length(body) AS BIGINT) AS size FROM events
+                       WHERE project = $1 AND stream = $2 AND number > $3
+                       ORDER BY number LIMIT +$4";
+            conn.fetch_all(sql, values![*project, &**stream, after, limit]).await?
+        }
+    };
+    let size = |row: &Row| Ok(usize::try_from(row.int("size")?).unwrap_or(usize::MAX));
+    rows.iter().map(size).collect()
+}
+
 impl StoredEvent {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
         let command = row.opt_parsed("command")?.zip(row.opt_text("stream")?);

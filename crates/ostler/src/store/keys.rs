@@ -76,6 +76,13 @@ pub(crate) async fn find_by_prefix(
     row.map(|row| StoredKey::from_row(&row)).transpose()
 }
 
+/// Returns whether a key can still be used.
+pub(crate) async fn stands(conn: &mut Conn, id: KeyId, now: Millis) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 AS found FROM keys
+               WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)";
+    Ok(conn.fetch_optional(sql, values![id, now]).await?.is_some())
+}
+
 impl StoredKey {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
         Ok(Self {

@@ -269,3 +269,13 @@ where
     });
     explained.await
 }
+
+/// Revokes every key.
+pub(crate) async fn revoke_keys(store: &Store) {
+    alter(store, "UPDATE keys SET revoked_at = 1").await;
+}
+
+/// Deletes every project.
+pub(crate) async fn delete_projects(store: &Store) {
+    alter(store, "UPDATE projects SET deleted_at = 1").await;
+}

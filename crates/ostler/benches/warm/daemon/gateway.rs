@@ -48,10 +48,36 @@ impl Ground {
         self.place.join("data")
     }
 
-    fn command(&self) -> Command {
+    /// The same with these settings of the part `api`.
+    pub(crate) fn with_api(self, api: &Value) -> Self {
+        let path = self.place.join("ostler.json5");
+        let mut settings: Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        settings["api"] = api.clone();
+        fs::write(path, settings.to_string()).unwrap();
+        self
+    }
+
+    /// Returns the folder that turns run in.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.place.join("work")
+    }
+
+    /// Makes a key that may do everything.
+    pub(crate) fn key(&self) -> String {
+        let mut command = self.command("keys");
+        command.args(["create", "--name", "bench", "--scope", "admin", "--output", "json"]);
+        let output = command.stdout(Stdio::piped()).output().unwrap();
+        assert!(output.status.success(), "no key could be made");
+        let made: Value = serde_json::from_slice(&output.stdout).unwrap();
+        made["key"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns a command of ostler, without the arguments that are its own.
+    fn command(&self, name: &str) -> Command {
         let mut command = Command::new(OSTLER);
         command
-            .args(["serve", "--config"])
+            .args([name, "--config"])
             .arg(self.place.join("ostler.json5"))
             .env_clear()
             .env("PATH", format!("{}:/usr/bin:/bin", self.place.join("bin").display()))
@@ -85,7 +111,7 @@ pub(crate) struct Daemon {
 impl Daemon {
     pub(crate) fn start(ground: &Ground) -> Self {
         let socket = ground.data().join("daemon.sock");
-        let mut command = ground.command();
+        let mut command = ground.command("serve");
         let started = Instant::now();
         let mut child = command.spawn().unwrap();
         while Client::connect(&socket).is_err() {
