@@ -6,15 +6,20 @@
 //! The OpenAPI document is made from the handlers.
 
 mod caller;
+mod commands;
 mod envelope;
 mod error;
 mod health;
+mod once;
+mod permissions;
+mod prompt;
 mod request;
 mod take;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::sync::Arc;
 
@@ -28,6 +33,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::health::Phase;
 use self::{
+    caller::Caller,
     envelope::Data,
     error::{ApiError, Code},
     health::Look,
@@ -88,7 +94,12 @@ pub(crate) fn router(service: &Service) -> Router {
 
 /// Returns the routes, each with its documentation.
 fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(about()).merge(health::routes())
+    OpenApiRouter::with_openapi(about())
+        .merge(health::routes())
+        .merge(commands::routes())
+        .merge(permissions::routes())
+        .merge(prompt::routes())
+        .merge(turns::routes())
 }
 
 /// Returns what the document says of the whole.

@@ -105,16 +105,45 @@ impl CommandResult {
     }
 }
 
-/// Notes that work on a command begins.
+/// Notes that work on a command begins, and returns what the work belongs to. A
+/// command that is over stays so, whatever becomes of its job.
 pub(crate) async fn begun(
     conn: &mut Conn,
-    belongs: Option<&Belonging>,
+    belongs: Option<Belonging>,
     now: Millis,
-) -> Result<(), StoreError> {
-    let Some(CommandRef { id, .. }) = belongs.and_then(|belongs| belongs.command.as_ref()) else {
-        return Ok(());
-    };
-    commands::begin(conn, *id, now).await.map(drop)
+) -> Result<Option<Belonging>, StoreError> {
+    let Some(belonging) = &belongs else { return Ok(None) };
+    let Some(CommandRef { id, .. }) = &belonging.command else { return Ok(belongs) };
+    if commands::begin(conn, *id, now).await? {
+        return Ok(belongs);
+    }
+    let is_open = commands::find(conn, *id).await?.is_some_and(|found| found.ended_at.is_none());
+    Ok(if is_open { belongs } else { Some(belonging.of_project()) })
+}
+
+/// Appends events of turns that may not know yet that they are over. What comes
+/// after the end of its command belongs to the project alone.
+pub(crate) async fn append(conn: &mut Conn, new: &[NewEvent]) -> Result<(), StoreError> {
+    let of = |event: &NewEvent| event.belongs.as_ref()?.command.as_ref().map(|it| it.id);
+    let mut ids: Vec<CommandId> = new.iter().filter_map(of).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.is_empty() {
+        return events::append(conn, new).await.map(drop);
+    }
+    // Whoever ends a command numbers an event, too: nobody ends one from here on.
+    let first = *events::number(conn, new.len()).await?.start();
+    let over = commands::over_among(conn, &ids).await?;
+    if over.is_empty() {
+        return events::put(conn, first, new).await;
+    }
+    let mut new = new.to_vec();
+    for event in &mut new {
+        if of(event).is_some_and(|id| over.contains(&id)) {
+            event.belongs = event.belongs.as_ref().map(Belonging::of_project);
+        }
+    }
+    events::put(conn, first, &new).await
 }
 
 /// Ends the command of a job that is over, with what came of its last attempt.
