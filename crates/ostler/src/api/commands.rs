@@ -358,3 +358,6 @@ pub(super) async fn until_over(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

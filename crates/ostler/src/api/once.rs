@@ -219,3 +219,6 @@ impl IntoResponse for Answered {
         self.mark(response)
     }
 }
+
+#[cfg(test)]
+mod tests;

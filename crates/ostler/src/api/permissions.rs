@@ -216,3 +216,6 @@ async fn answer(
     })?;
     Ok(Data::new(Decided { id: one, decision }).into_response())
 }
+
+#[cfg(test)]
+mod tests;

@@ -485,4 +485,4 @@ async fn can_be_run(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -48,6 +48,9 @@ pub(crate) struct CommandResult {
     pub(crate) usage: Option<Value>,
 }
 
+/// The exit code of a failure that has no other.
+const FAILED: i32 = 1;
+
 /// The exit codes of `ostler run`, for what has none of its own.
 fn exit_code(kind: Option<&str>) -> i32 {
     let is = |known: FailureKind| kind == Some(known.code());
@@ -56,7 +59,7 @@ fn exit_code(kind: Option<&str>) -> i32 {
         Some(_) if is(FailureKind::Timeout) => 124,
         Some(_) if is(FailureKind::Cancelled) => 130,
         Some(_) if is(FailureKind::SpawnFailed) => 3,
-        Some(_) => 1,
+        Some(_) => FAILED,
     }
 }
 
@@ -70,10 +73,12 @@ impl CommandResult {
         let own = report.get("exit_code").and_then(Value::as_i64);
         let own = own.and_then(|code| i32::try_from(code).ok());
         Self {
-            // A program that ends well after an error does not make it a success.
-            exit_code: own
-                .filter(|code| (*code == 0) == kind.is_none())
-                .unwrap_or_else(|| exit_code(kind)),
+            // A program that was stopped has the code of the signal, and one that ends
+            // well after an error does not make it a success.
+            exit_code: match exit_code(kind) {
+                FAILED => own.filter(|code| *code != 0).unwrap_or(FAILED),
+                code => code,
+            },
             duration_ms: report.get("duration_ms").and_then(Value::as_u64).unwrap_or_default(),
             session_id: text("session_id"),
             provider: text("agent"),
@@ -260,3 +265,6 @@ fn fate(job: Option<Job>) -> (JobState, CommandResult) {
         None => (JobState::Dead, failed(FailureKind::Internal, "its job is gone")),
     }
 }
+
+#[cfg(test)]
+mod tests;
