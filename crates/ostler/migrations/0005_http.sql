@@ -20,6 +20,9 @@ ALTER TABLE conversations ADD COLUMN project TEXT;
 CREATE INDEX conversations_by_project ON conversations (project) WHERE project IS NOT NULL;
 CREATE INDEX sessions_by_name ON sessions (session);
 
+ALTER TABLE turns ADD COLUMN project TEXT;
+CREATE INDEX turns_by_project ON turns (project, id) WHERE project IS NOT NULL;
+
 CREATE TABLE commands (
     -- The same as the job's, but for the prefix.
     id TEXT NOT NULL PRIMARY KEY,
@@ -53,6 +56,7 @@ ALTER TABLE events ADD COLUMN command TEXT;
 ALTER TABLE events ADD COLUMN stream TEXT;
 CREATE INDEX events_by_project ON events (project, number) WHERE project IS NOT NULL;
 CREATE INDEX events_by_stream ON events (project, stream, number) WHERE stream IS NOT NULL;
+CREATE INDEX events_by_command ON events (command, number) WHERE command IS NOT NULL;
 -- A command ends once.
 CREATE UNIQUE INDEX events_one_end ON events (command) WHERE type = 'command_complete';
 

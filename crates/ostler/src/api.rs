@@ -9,6 +9,7 @@ mod agents;
 mod caller;
 mod docs;
 pub(crate) mod document;
+mod commands;
 mod envelope;
 mod error;
 pub(crate) mod events;
@@ -16,12 +17,16 @@ mod feed;
 mod health;
 mod projects;
 mod programs;
+mod once;
+mod permissions;
+mod prompt;
 mod request;
 mod take;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::sync::Arc;
 
@@ -31,6 +36,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::health::{Phase, provider};
 use self::{
+    caller::Caller,
     envelope::Data,
     error::{ApiError, Code},
     feed::Feed,
@@ -106,4 +112,8 @@ fn routes() -> OpenApiRouter<Service> {
         .merge(agents::routes())
         .merge(programs::routes())
         .merge(events::routes())
+        .merge(commands::routes())
+        .merge(permissions::routes())
+        .merge(prompt::routes())
+        .merge(turns::routes())
 }

@@ -70,7 +70,12 @@ use crate::{
     outbound::{self, Delivered, Outgoing, Target},
     queue::{CancelOutcome, LaneCancel, LaneId, Queue, Stats, WorkerId},
     schedule::{self, heartbeat},
-    store::{Store, StoreError, conversations::Address},
+    store::{
+        Store, StoreError,
+        answered_requests::AnsweredRequest,
+        audit::{self, Entry},
+        conversations::Address,
+    },
 };
 
 /// Why a job was cancelled by somebody who did not say more.
@@ -279,15 +284,46 @@ impl Gateway {
         written.await
     }
 
-    /// Cancels a command. One that has not begun is over when this returns.
-    pub(crate) async fn cancel_command(&self, id: CommandId) -> Result<CancelOutcome, StoreError> {
-        let args = (id, Millis::now());
-        let store = &self.shared.store;
-        store
-            .write_repeatable(args, |conn, (id, now)| {
-                Box::pin(commands::cancel_one(conn, *id, CANCELLED, *now))
+    /// Accepts a command unless it was accepted before, and then returns the answer
+    /// that was given then.
+    pub(crate) async fn command_once(
+        &self,
+        order: Order,
+        answered: AnsweredRequest,
+    ) -> Result<Option<AnsweredRequest>, Refusal> {
+        let shared = &self.shared;
+        if shared.closing.is_cancelled() {
+            return Err(Refusal::Stopping);
+        }
+        let rules = shared.policy.borrow().rules.clone();
+        let args = (order, answered, rules, Millis::now());
+        let written = shared.store.write_repeatable(args, |conn, (order, answered, rules, now)| {
+            Box::pin(commands::accept::accept_once(conn, order, answered, rules, *now))
+        });
+        written.await
+    }
+
+    /// Cancels a command, and writes down who did. One that has not begun is over
+    /// when this returns.
+    pub(crate) async fn cancel_command(
+        &self,
+        id: CommandId,
+        entry: Entry,
+    ) -> Result<CancelOutcome, StoreError> {
+        let args = (id, entry, Millis::now());
+        let cancelled = self.shared.store.write(args, |conn, (id, entry, now)| {
+            Box::pin(async move {
+                let outcome = commands::cancel_one(conn, *id, CANCELLED, *now).await?;
+                match outcome {
+                    CancelOutcome::Cancelled | CancelOutcome::Requested => {
+                        audit::add(conn, entry).await?;
+                    }
+                    CancelOutcome::Ended(_) | CancelOutcome::Unknown => {}
+                }
+                Ok(outcome)
             })
-            .await
+        });
+        cancelled.await
     }
 
     /// Cancels what runs and what waits in a conversation.

@@ -12,6 +12,7 @@
 //! transaction: `store.write(args, |conn, args| Box::pin(async move { … }))`.
 //! They are given the time and never ask for it. Nothing is ordered by it.
 
+pub(crate) mod answered_requests;
 pub(crate) mod audit;
 mod backup;
 mod check;

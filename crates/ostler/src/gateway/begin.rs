@@ -111,9 +111,8 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         Err(error) => return unusable(None, &error.to_string()),
     };
     let (sender, origin) = (payload.sender.clone(), payload.origin);
-    let belongs = payload.belongs.clone();
+    let belongs = commands::begun(conn, payload.belongs.clone(), claim.now).await?;
     let place = Place { conversation: id, target, sender, origin, belongs };
-    commands::begun(conn, place.belongs.as_ref(), claim.now).await?;
     let history = history(conn, job, claim.now).await?;
     match job.kind.as_str() {
         RESET => {

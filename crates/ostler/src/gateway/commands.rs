@@ -50,6 +50,9 @@ pub(crate) struct CommandResult {
     pub(crate) usage: Option<Value>,
 }
 
+/// The exit code of a failure that has no other.
+const FAILED: i32 = 1;
+
 /// The exit codes of `ostler run`, for what has none of its own.
 fn exit_code(kind: Option<&str>) -> i32 {
     let is = |known: FailureKind| kind == Some(known.code());
@@ -58,7 +61,7 @@ fn exit_code(kind: Option<&str>) -> i32 {
         Some(_) if is(FailureKind::Timeout) => 124,
         Some(_) if is(FailureKind::Cancelled) => 130,
         Some(_) if is(FailureKind::SpawnFailed) => 3,
-        Some(_) => 1,
+        Some(_) => FAILED,
     }
 }
 
@@ -72,10 +75,12 @@ impl CommandResult {
         let own = report.get("exit_code").and_then(Value::as_i64);
         let own = own.and_then(|code| i32::try_from(code).ok());
         Self {
-            // A program that ends well after an error does not make it a success.
-            exit_code: own
-                .filter(|code| (*code == 0) == kind.is_none())
-                .unwrap_or_else(|| exit_code(kind)),
+            // A program that was stopped has the code of the signal, and one that ends
+            // well after an error does not make it a success.
+            exit_code: match exit_code(kind) {
+                FAILED => own.filter(|code| *code != 0).unwrap_or(FAILED),
+                code => code,
+            },
             duration_ms: report.get("duration_ms").and_then(Value::as_u64).unwrap_or_default(),
             session_id: text("session_id"),
             provider: text("agent"),
@@ -108,16 +113,45 @@ impl CommandResult {
     }
 }
 
-/// Notes that work on a command begins.
+/// Notes that work on a command begins, and returns what the work belongs to. A
+/// command that is over stays so, whatever becomes of its job.
 pub(crate) async fn begun(
     conn: &mut Conn,
-    belongs: Option<&Belonging>,
+    belongs: Option<Belonging>,
     now: Millis,
-) -> Result<(), StoreError> {
-    let Some(CommandRef { id, .. }) = belongs.and_then(|belongs| belongs.command.as_ref()) else {
-        return Ok(());
-    };
-    commands::begin(conn, *id, now).await.map(drop)
+) -> Result<Option<Belonging>, StoreError> {
+    let Some(belonging) = &belongs else { return Ok(None) };
+    let Some(CommandRef { id, .. }) = &belonging.command else { return Ok(belongs) };
+    if commands::begin(conn, *id, now).await? {
+        return Ok(belongs);
+    }
+    let is_open = commands::find(conn, *id).await?.is_some_and(|found| found.ended_at.is_none());
+    Ok(if is_open { belongs } else { Some(belonging.of_project()) })
+}
+
+/// Appends events of turns that may not know yet that they are over. What comes
+/// after the end of its command belongs to the project alone.
+pub(crate) async fn append(conn: &mut Conn, new: &[NewEvent]) -> Result<(), StoreError> {
+    let of = |event: &NewEvent| event.belongs.as_ref()?.command.as_ref().map(|it| it.id);
+    let mut ids: Vec<CommandId> = new.iter().filter_map(of).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.is_empty() {
+        return events::append(conn, new).await.map(drop);
+    }
+    // Whoever ends a command numbers an event, too: nobody ends one from here on.
+    let first = *events::number(conn, new.len()).await?.start();
+    let over = commands::over_among(conn, &ids).await?;
+    if over.is_empty() {
+        return events::put(conn, first, new).await;
+    }
+    let mut new = new.to_vec();
+    for event in &mut new {
+        if of(event).is_some_and(|id| over.contains(&id)) {
+            event.belongs = event.belongs.as_ref().map(Belonging::of_project);
+        }
+    }
+    events::put(conn, first, &new).await
 }
 
 /// Ends the command of a job that is over, with what came of its last attempt.
@@ -234,3 +268,6 @@ fn fate(job: Option<Job>) -> (JobState, CommandResult) {
         None => (JobState::Dead, failed(FailureKind::Internal, "its job is gone")),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{
     channel::{WEBHOOK, webhook},
-    id::{ConversationId, JobId},
+    id::{ConversationId, JobId, ProjectId},
     queue::EnqueueError,
     store::{
         StoreError, WriteError,
@@ -175,6 +175,8 @@ pub(crate) enum Refusal {
     NobodyThere,
     #[error("the gateway is shutting down; send it again when it is back")]
     Stopping,
+    #[error("there is no project {0}")]
+    Project(ProjectId),
     #[error(transparent)]
     Enqueue(#[from] EnqueueError),
 }
@@ -199,6 +201,7 @@ impl WriteError for Refusal {
             | Self::NoText
             | Self::Sender(_)
             | Self::NobodyThere
+            | Self::Project(_)
             | Self::Stopping => None,
         }
     }
@@ -217,7 +220,8 @@ impl Refusal {
             | Self::Agent(_)
             | Self::NoText
             | Self::Sender(_)
-            | Self::NobodyThere => "invalid_request",
+            | Self::NobodyThere
+            | Self::Project(_) => "invalid_request",
             Self::Stopping => "stopping",
             Self::Enqueue(EnqueueError::QueueFull { .. }) => "queue_full",
             Self::Enqueue(EnqueueError::Store(_)) => "store",

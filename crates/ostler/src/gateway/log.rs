@@ -11,7 +11,10 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use super::persistence::{Persistence, Then};
+use super::{
+    commands,
+    persistence::{Persistence, Then},
+};
 use crate::{
     id::TurnId,
     store::{
@@ -170,8 +173,7 @@ async fn append(store: &Store, events: Vec<NewEvent>) -> Result<(), StoreError> 
     if events.is_empty() {
         return Ok(());
     }
-    let written = store.write(events, |conn, events| Box::pin(events::append(conn, events)));
-    written.await.map(drop)
+    store.write(events, |conn, events| Box::pin(commands::append(conn, events))).await
 }
 
 /// Whether a write happened of which that is not known. It is all there or not

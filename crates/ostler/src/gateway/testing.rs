@@ -151,7 +151,10 @@ impl Agents for Scripted {
         let cwd = payload.wishes.cwd.as_ref().unwrap_or(&self.folder);
         let mut request = TurnRequest::new(String::new(), cwd);
         request.timeout = self.timeout;
-        request.options.permissions = Permissions::Bypass;
+        let permissions = payload.wishes.permissions;
+        request.options.permissions = permissions.unwrap_or(Permissions::Bypass);
+        request.options.model.clone_from(&payload.wishes.model);
+        request.options.allowed_tools.clone_from(&payload.wishes.allowed_tools);
         (self.agent(spec), request)
     }
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{
     Conn, StoreError,
-    db::{Row, values},
+    db::{Row, Value, values},
 };
 use crate::{
     clock::Millis,
@@ -149,17 +149,51 @@ pub(crate) async fn find(
     row.map(|row| StoredCommand::from_row(&row)).transpose()
 }
 
-/// Lists commands of a project, newest first, beginning after one of them.
+/// How much of a command's text a list shows.
+const SHOWN: i64 = 500;
+
+/// Which commands of a project are meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filter {
+    pub(crate) state: Option<CommandState>,
+    pub(crate) kind: Option<CommandKind>,
+}
+
+impl Filter {
+    /// Returns the conditions. They are words of ours, never of a caller's.
+    fn sql(self) -> String {
+        // What is not over has an index of its own.
+        let state = self.state.map(|state| match state {
+            CommandState::Queued | CommandState::Running => {
+                format!(" AND state = '{state}' AND ended_at IS NULL")
+            }
+            CommandState::Completed | CommandState::Failed | CommandState::Cancelled => {
+                format!(" AND state = '{state}'")
+            }
+        });
+        let kind = self.kind.map(|kind| format!(" AND kind = '{kind}'"));
+        state.unwrap_or_default() + &kind.unwrap_or_default()
+    }
+}
+
+/// Lists commands of a project, newest first, beginning after one of them: without
+/// their results, and with the start of their texts, for both may be long.
 pub(crate) async fn list(
     conn: &mut Conn,
     project: ProjectId,
+    filter: Filter,
     after: Option<CommandId>,
     limit: u32,
 ) -> Result<Vec<StoredCommand>, StoreError> {
     // No id is above this: the digits are all lower.
     let before = after.map_or_else(|| "cmd_g".to_owned(), |id| id.to_string());
-    let sql = "SELECT * FROM commands WHERE project = $1 AND id < $2
-               ORDER BY id DESC LIMIT +$3";
+    let sql = format!(
+        "SELECT id, project, conversation, kind, stream, agent, substr(text, 1, {SHOWN}) AS text,
+             actor, state, NULL AS result, created_at, started_at, ended_at
+         FROM commands WHERE project = $1 AND id < $2{}
+         ORDER BY id DESC LIMIT +$3",
+        filter.sql()
+    );
     let rows = conn.fetch_all(sql, values![project, &before, i64::from(limit)]).await?;
     rows.iter().map(StoredCommand::from_row).collect()
 }
@@ -171,6 +205,21 @@ pub(crate) async fn open_in(
 ) -> Result<Vec<CommandId>, StoreError> {
     let sql = "SELECT id FROM commands WHERE project = $1 AND ended_at IS NULL ORDER BY id";
     let rows = conn.fetch_all(sql, values![project]).await?;
+    rows.iter().map(|row| row.parsed("id")).collect()
+}
+
+/// Returns those of some commands that are over.
+pub(crate) async fn over_among(
+    conn: &mut Conn,
+    ids: &[CommandId],
+) -> Result<Vec<CommandId>, StoreError> {
+    let places: Vec<String> = (1..=ids.len()).map(|place| format!("${place}")).collect();
+    let sql = format!(
+        "SELECT id FROM commands WHERE ended_at IS NOT NULL AND id IN ({})",
+        places.join(", ")
+    );
+    let values: Vec<Value> = ids.iter().map(|id| Value::from(*id)).collect();
+    let rows = conn.fetch_all(sql, &values).await?;
     rows.iter().map(|row| row.parsed("id")).collect()
 }
 

@@ -79,13 +79,31 @@ pub(crate) async fn append(
     conn: &mut Conn,
     events: &[NewEvent],
 ) -> Result<Option<RangeInclusive<i64>>, StoreError> {
-    let n_events = i64::try_from(events.len()).unwrap_or(i64::MAX);
-    if n_events == 0 {
+    if events.is_empty() {
         return Ok(None);
     }
+    let numbers = number(conn, events.len()).await?;
+    put(conn, *numbers.start(), events).await?;
+    Ok(Some(numbers))
+}
+
+/// Takes the next numbers. Until the write is over nobody else numbers events.
+pub(crate) async fn number(
+    conn: &mut Conn,
+    n_events: usize,
+) -> Result<RangeInclusive<i64>, StoreError> {
+    let n_events = i64::try_from(n_events).unwrap_or(i64::MAX);
     let sql = "UPDATE counters SET value = value + $1 WHERE name = 'events' RETURNING value";
     let last = conn.fetch_one(sql, values![n_events]).await?.int("value")?;
-    let first = last - n_events + 1;
+    Ok(last - n_events + 1..=last)
+}
+
+/// Stores events whose numbers were taken in the same write, beginning with this.
+pub(crate) async fn put(
+    conn: &mut Conn,
+    first: i64,
+    events: &[NewEvent],
+) -> Result<(), StoreError> {
     let mut number = first;
     for rows in events.chunks(ROWS) {
         let mut all = Vec::with_capacity(rows.len() * COLUMNS);
@@ -108,7 +126,7 @@ pub(crate) async fn append(
         conn.execute(insert(rows.len()), &all).await?;
     }
     conn.wake(Topic::Events);
-    Ok(Some(first..=last))
+    Ok(())
 }
 
 /// Returns the statement that inserts this many events.
@@ -325,6 +343,33 @@ async fn sizes(
     };
     let size = |row: &Row| Ok(usize::try_from(row.int("size")?).unwrap_or(usize::MAX));
     rows.iter().map(size).collect()
+}
+
+/// Reads events of a command after a number, in order.
+pub(crate) async fn read_command(
+    conn: &mut Conn,
+    command: CommandId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let sql = "SELECT * FROM events WHERE command = $1 AND number > $2
+               ORDER BY number LIMIT +$3";
+    let rows = conn.fetch_all(sql, values![command, after, i64::from(limit)]).await?;
+    rows.iter().map(StoredEvent::from_row).collect()
+}
+
+/// Reads events of a turn after a number, in order.
+pub(crate) async fn read_turn(
+    conn: &mut Conn,
+    turn: TurnId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    // Not by the numbers of everybody's events: a turn has few of them.
+    let sql = "SELECT * FROM events WHERE turn = $1 AND number + 0 > $2
+               ORDER BY number + 0 LIMIT +$3";
+    let rows = conn.fetch_all(sql, values![turn, after, i64::from(limit)]).await?;
+    rows.iter().map(StoredEvent::from_row).collect()
 }
 
 impl StoredEvent {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    id::{ConversationId, PermissionId, TurnId},
+    id::{ConversationId, JobId, PermissionId, ProjectId, TurnId},
 };
 
 /// What is written as the decision when nobody made one in time.
@@ -168,6 +168,42 @@ pub(crate) async fn open_in(
                ORDER BY id";
     let rows = conn.fetch_all(sql, values![conversation]).await?;
     rows.iter().map(StoredRequest::from_row).collect()
+}
+
+/// Lists the open requests of a project, each with its turn's job, newest first,
+/// beginning after one of them.
+pub(crate) async fn open_of(
+    conn: &mut Conn,
+    project: ProjectId,
+    now: Millis,
+    after: Option<PermissionId>,
+    limit: u32,
+) -> Result<Vec<(StoredRequest, Option<JobId>)>, StoreError> {
+    // No id is above this: the digits are all lower.
+    let before = after.map_or_else(|| "prm_g".to_owned(), |id| id.to_string());
+    // What is open is little, and is looked at first; a project has many conversations.
+    let sql = "SELECT asked.*, turns.job AS job
+               FROM permission_requests AS asked
+                   CROSS JOIN conversations
+                   LEFT JOIN turns ON turns.id = asked.turn
+               WHERE asked.state = 'open' AND asked.expires_at > $2 AND asked.id < $3
+                   AND conversations.id = asked.conversation AND conversations.project = $1
+               ORDER BY asked.id DESC LIMIT +$4";
+    let values = values![project, now, &before, i64::from(limit)];
+    let rows = conn.fetch_all(sql, values).await?;
+    rows.iter().map(|row| Ok((StoredRequest::from_row(row)?, row.opt_parsed("job")?))).collect()
+}
+
+/// Whether there is a request of that id in a project.
+pub(crate) async fn is_in(
+    conn: &mut Conn,
+    project: ProjectId,
+    id: PermissionId,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 AS found FROM permission_requests
+               JOIN conversations ON conversations.id = permission_requests.conversation
+               WHERE permission_requests.id = $1 AND project = $2";
+    Ok(conn.fetch_optional(sql, values![id, project]).await?.is_some())
 }
 
 /// Returns the requests of a turn that were decided, or whose time was up.

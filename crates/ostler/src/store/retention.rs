@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    Conn, Store, StoreError, audit, commands, events, jobs,
+    Conn, Store, StoreError, answered_requests, audit, commands, events, jobs,
     jobs::Over::{Dead, DoneOrCancelled},
     messages::{self, Removable},
     outbox, permissions, turns,
@@ -14,6 +14,8 @@ use crate::clock::Millis;
 /// How much is removed in one transaction, so that others need not wait long.
 const BATCH: u32 = 500;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// For how long a request that was answered is known. Part of the contract.
+const ANSWERED: Duration = DAY;
 
 /// For how long to keep what is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +50,12 @@ enum What {
     Events,
     Turns,
     Audit,
+    AnsweredRequests,
     History(Removable),
 }
 
 /// Everything but the history, turns after what they wait for.
-const ALL: [What; 9] = [
+const ALL: [What; 10] = [
     What::EndedJobs,
     What::DeadJobs,
     What::Messages,
@@ -62,6 +65,7 @@ const ALL: [What; 9] = [
     What::Events,
     What::Turns,
     What::Audit,
+    What::AnsweredRequests,
 ];
 
 impl Store {
@@ -96,6 +100,7 @@ impl Keep {
             | What::Commands
             | What::Turns => Some(self.ended),
             What::DeadJobs | What::Audit => Some(self.dead),
+            What::AnsweredRequests => Some(ANSWERED),
             What::Events => self.events,
             What::History(_) => self.history.map(|(kept, _)| kept),
         }
@@ -114,6 +119,7 @@ impl What {
             Self::Events => events::remove_before(conn, before, BATCH).await,
             Self::Turns => turns::remove_before(conn, before, BATCH).await,
             Self::Audit => audit::remove_before(conn, before, BATCH).await,
+            Self::AnsweredRequests => answered_requests::remove_before(conn, before, BATCH).await,
             Self::History(which) => messages::remove_before(conn, which, before, BATCH).await,
         }
     }

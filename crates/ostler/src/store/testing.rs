@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    id::{ConversationId, OutboxId},
+    id::{ConversationId, OutboxId, ProjectId},
 };
 
 /// A place for a store of a test's own.
@@ -201,6 +201,18 @@ pub(crate) async fn clear_queue(store: &Store) {
                     conn.execute(sql, &[]).await?;
                 }
                 Ok(())
+            })
+        })
+        .await;
+}
+
+/// Makes a project one that is gone.
+pub(crate) async fn delete_project(store: &Store, id: ProjectId) {
+    store
+        .must((id, Millis::now()), |conn, (id, now)| {
+            Box::pin(async move {
+                let sql = "UPDATE projects SET deleted_at = $2 WHERE id = $1";
+                conn.execute(sql, values![*id, *now]).await.map(drop)
             })
         })
         .await;

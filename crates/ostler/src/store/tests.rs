@@ -1,5 +1,6 @@
 //! What the store promises, on both databases.
 
+mod commands;
 mod disk;
 mod faults;
 mod history;

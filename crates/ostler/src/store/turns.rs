@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    id::{ConversationId, JobId, TurnId},
+    id::{ConversationId, JobId, ProjectId, TurnId},
 };
 
 /// Where a turn stands.
@@ -74,8 +74,9 @@ pub(crate) struct StoredTurn {
 /// Stores that a turn begins.
 pub(crate) async fn begin(conn: &mut Conn, turn: &NewTurn) -> Result<(), StoreError> {
     conn.execute(
-        "INSERT INTO turns (id, conversation, job, attempt, agent, state, begun_at)
-         VALUES ($1, $2, $3, $4, $5, 'running', $6)",
+        "INSERT INTO turns (id, conversation, job, attempt, agent, state, begun_at, project)
+         VALUES ($1, $2, $3, $4, $5, 'running', $6,
+             (SELECT project FROM conversations WHERE id = $2))",
         values![turn.id, turn.conversation, turn.job, turn.attempt, &turn.agent, turn.begun_at],
     )
     .await
@@ -211,6 +212,35 @@ pub(crate) async fn newest(
     let sql = "SELECT * FROM turns WHERE conversation = $1 ORDER BY id DESC LIMIT +$2";
     let rows = conn.fetch_all(sql, values![conversation, i64::from(limit)]).await?;
     rows.iter().map(StoredTurn::from_row).collect()
+}
+
+/// Lists turns of a project without their reports, newest first, beginning after
+/// one of them.
+pub(crate) async fn of_project(
+    conn: &mut Conn,
+    project: ProjectId,
+    after: Option<TurnId>,
+    limit: u32,
+) -> Result<Vec<StoredTurn>, StoreError> {
+    // No id is above this: the digits are all lower.
+    let before = after.map_or_else(|| "trn_g".to_owned(), |id| id.to_string());
+    let sql = "SELECT id, conversation, job, attempt, agent, state, NULL AS result, begun_at,
+                      ended_at
+               FROM turns WHERE project = $1 AND id < $2
+               ORDER BY id DESC LIMIT +$3";
+    let rows = conn.fetch_all(sql, values![project, &before, i64::from(limit)]).await?;
+    rows.iter().map(StoredTurn::from_row).collect()
+}
+
+/// Returns a turn, if it is one of a project.
+pub(crate) async fn find_in(
+    conn: &mut Conn,
+    project: ProjectId,
+    id: TurnId,
+) -> Result<Option<StoredTurn>, StoreError> {
+    let sql = "SELECT * FROM turns WHERE id = $1 AND project = $2";
+    let row = conn.fetch_optional(sql, values![id, project]).await?;
+    row.map(|row| StoredTurn::from_row(&row)).transpose()
 }
 
 impl StoredTurn {

@@ -10,11 +10,12 @@ use crate::{
     id::{CommandId, ProjectId},
     store::{
         Conn,
+        answered_requests::{self, AnsweredRequest},
         audit::{self, Entry},
         commands::{self, CommandKind, NewCommand},
         conversations::{self, Address},
         events::{Belonging, CommandRef},
-        sessions,
+        projects, sessions,
     },
     wishes::Wishes,
 };
@@ -51,6 +52,9 @@ pub(crate) async fn accept(
         let conversation = known.command.conversation;
         return Ok(Accepted { conversation, job: (*id).into(), is_again: true });
     }
+    if projects::find(conn, *project).await?.is_none() {
+        return Err(Refusal::Project(*project));
+    }
     let address = place(conn, order).await?;
     let conversation = conversations::find_or_begin(conn, &address, now).await?;
     conversations::set_project(conn, conversation.id, *project).await?;
@@ -85,13 +89,35 @@ pub(crate) async fn accept(
 }
 
 /// Returns where a command belongs: to the conversation that has its session, or
-/// to one of its own. So sessions of a project do not wait for each other.
+/// to one of its own. So sessions of a project do not wait for each other, and
+/// what is said in one of them is said in its order.
 async fn place(conn: &mut Conn, order: &Order) -> Result<Address, Refusal> {
-    if let Some(session) = &order.wishes.session
-        && let Some(found) = sessions::conversation_of(conn, order.project, session).await?
+    let Order { id, project, wishes, .. } = order;
+    let Some(session) = &wishes.session else {
+        return Ok(Address::new(API, &format!("{project}/{id}"))?);
+    };
+    if let Some(found) = sessions::conversation_of(conn, *project, session).await?
         && let Some(conversation) = conversations::find(conn, found).await?
     {
         return Ok(conversation.address);
     }
-    Ok(Address::new(API, &format!("{}/{}", order.project, order.id))?)
+    // One that only the agent knows has a place that is found again before its
+    // first turn is over.
+    Ok(Address::new(API, &format!("{project}/{session}"))?)
+}
+
+/// Accepts a command with the answer to who gave it, in one write; or returns the
+/// answer that was given before under the same name, and does nothing.
+pub(crate) async fn accept_once(
+    conn: &mut Conn,
+    order: &Order,
+    answered: &AnsweredRequest,
+    rules: &Rules,
+    now: Millis,
+) -> Result<Option<AnsweredRequest>, Refusal> {
+    let before = answered_requests::keep(conn, answered).await?;
+    if before.is_none() {
+        accept(conn, order, rules, now).await?;
+    }
+    Ok(before)
 }
