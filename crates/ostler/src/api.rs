@@ -5,10 +5,15 @@
 //! What changes something writes its line of the audit in the same transaction.
 //! The OpenAPI document is made from the handlers.
 
+mod audit;
 mod caller;
+mod client;
 mod envelope;
 mod error;
+mod headers;
 mod health;
+mod keys;
+mod limits;
 mod request;
 mod take;
 #[cfg(test)]
@@ -30,7 +35,9 @@ pub(crate) use self::health::Phase;
 use self::{
     envelope::Data,
     error::{ApiError, Code},
+    caller::Used,
     health::Look,
+    limits::Limits,
 };
 use crate::{
     gateway::{Gateway, policy::Policy},
@@ -49,6 +56,8 @@ struct Shared {
     policy: watch::Receiver<Arc<Policy>>,
     phase: watch::Receiver<Phase>,
     look: Look,
+    limits: Limits,
+    used: Used,
 }
 
 impl Service {
@@ -58,8 +67,10 @@ impl Service {
         policy: watch::Receiver<Arc<Policy>>,
         phase: watch::Receiver<Phase>,
     ) -> Self {
-        let look = Look::default();
-        Self { shared: Arc::new(Shared { gateway, store, policy, phase, look }) }
+        let (look, used) = (Look::default(), Used::default());
+        let limits = Limits::new(&policy.borrow().api);
+        let shared = Shared { gateway, store, policy, phase, look, limits, used };
+        Self { shared: Arc::new(shared) }
     }
 
     fn gateway(&self) -> &Gateway {
@@ -68,6 +79,19 @@ impl Service {
 
     fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    fn used(&self) -> &Used {
+        &self.shared.used
+    }
+
+    /// Returns when nothing is left to be written, once nobody calls any more.
+    pub(crate) async fn settled(&self) {
+        self.shared.used.settled().await;
     }
 
     /// Returns what is configured now.
@@ -79,16 +103,22 @@ impl Service {
 /// Returns everything that can be called.
 pub(crate) fn router(service: &Service) -> Router {
     let (router, _) = routes().split_for_parts();
-    router
+    let router = router
         .fallback(async || ApiError::not_found("there is nothing here"))
         .method_not_allowed_fallback(async || ApiError::wrong_method())
+        .layer(middleware::from_fn_with_state(service.clone(), limits::by_address))
         .layer(middleware::from_fn(request::with_id))
-        .with_state(service.clone())
+        .layer(middleware::from_fn(headers::secure))
+        .with_state(service.clone());
+    headers::allow_origins(router, &service.policy().api.cors_origins)
 }
 
 /// Returns the routes, each with its documentation.
 fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(about()).merge(health::routes())
+    OpenApiRouter::with_openapi(about())
+        .merge(health::routes())
+        .merge(keys::routes())
+        .merge(audit::routes())
 }
 
 /// Returns what the document says of the whole.
@@ -100,7 +130,10 @@ fn about() -> OpenApi {
         .build();
     let mut about = OpenApiBuilder::new().info(info).build();
     let mut key = Http::new(HttpAuthScheme::Bearer);
-    key.description = Some("A key of `ostler keys create`, such as `ost_…`.".to_owned());
+    key.description = Some(
+        "A key of `ostler keys create`, such as `ost_…`. It may also be given as `X-API-Key`."
+            .to_owned(),
+    );
     let components = about.components.get_or_insert_default();
     components.add_security_scheme("key", SecurityScheme::Http(key));
     about
