@@ -25,8 +25,7 @@ use crate::{
     store::{
         Conn, StoreError,
         audit::{self, Entry},
-        keys::{self, KeyState, NewKey, Revoked, StoredKey},
-        projects,
+        keys::{self, KeyState, Revoked, StoredKey},
     },
 };
 
@@ -168,7 +167,7 @@ async fn create(
     })?;
     let entry = caller.entry("key.create", key.id, key.summary(), now);
     let added = service.store().write((key.clone(), entry), |conn, (key, entry)| {
-        Box::pin(add(conn, key, entry))
+        Box::pin(keys::grant(conn, key, entry))
     });
     let missing: Option<ProjectId> = added.await?;
     if let Some(project) = missing {
@@ -178,22 +177,6 @@ async fn create(
     let mut view = KeyView::new(stored, now);
     view.key = Some(text.reveal().to_owned());
     Ok(Data::created(view))
-}
-
-/// Keeps a key, unless one of its projects is not there, which is returned.
-async fn add(
-    conn: &mut Conn,
-    key: &NewKey,
-    entry: &Entry,
-) -> Result<Option<ProjectId>, StoreError> {
-    for project in key.projects.iter().flatten() {
-        if projects::find(conn, *project).await?.is_none() {
-            return Ok(Some(*project));
-        }
-    }
-    keys::add(conn, key).await?;
-    audit::add(conn, entry).await?;
-    Ok(None)
 }
 
 /// Which part of a list is wanted.
@@ -319,8 +302,8 @@ async fn revoke(
     let done = service.store().write_repeatable(args, |conn, (caller, id, entry, now)| {
         Box::pin(revoke_for(conn, caller, *id, entry, *now))
     });
-    let done: Result<StoredKey, ApiError> = done.await.map_err(|error: StoreError| error)?;
-    Ok(Data::new(KeyView::new(done?, now)))
+    let done: Result<Result<_, ApiError>, StoreError> = done.await;
+    Ok(Data::new(KeyView::new(done??, now)))
 }
 
 /// Revokes a key for a caller, if he may.

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::{
     Conn, StoreError,
+    audit::{self, Entry},
     db::{Row, values},
+    projects,
 };
 use crate::{
     clock::Millis,
@@ -117,6 +119,23 @@ pub(crate) async fn add(conn: &mut Conn, key: &NewKey) -> Result<(), StoreError>
     )
     .await
     .map(drop)
+}
+
+/// Keeps a key with its line of the audit, unless one of its projects is not
+/// there, which is returned.
+pub(crate) async fn grant(
+    conn: &mut Conn,
+    key: &NewKey,
+    entry: &Entry,
+) -> Result<Option<ProjectId>, StoreError> {
+    for project in key.projects.iter().flatten() {
+        if projects::find(conn, *project).await?.is_none() {
+            return Ok(Some(*project));
+        }
+    }
+    add(conn, key).await?;
+    audit::add(conn, entry).await?;
+    Ok(None)
 }
 
 /// Returns the key that begins like this.
