@@ -33,9 +33,9 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::health::Phase;
 use self::{
+    caller::Used,
     envelope::Data,
     error::{ApiError, Code},
-    caller::Used,
     health::Look,
     limits::Limits,
 };

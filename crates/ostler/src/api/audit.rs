@@ -99,9 +99,9 @@ async fn list(
     let filter = Filter { actor, action, subject, since, until, after };
     // One more than wanted tells whether there is another page.
     let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
-    let found = service.store().read((filter, most), |conn, (filter, most)| {
-        Box::pin(audit::list(conn, filter, *most))
-    });
+    let found = service
+        .store()
+        .read((filter, most), |conn, (filter, most)| Box::pin(audit::list(conn, filter, *most)));
     let mut found: Vec<(AuditId, Entry)> = found.await?;
     let is_more = found.len() > limit;
     found.truncate(limit);

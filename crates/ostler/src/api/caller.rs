@@ -169,9 +169,8 @@ async fn check(
 ) -> Result<Result<StoredKey, ApiError>, ApiError> {
     let Some(key) = KeyText::read(shown) else { return Ok(Err(unknown())) };
     let prefix = key.prefix().to_owned();
-    let found = service.store().read(prefix, |conn, prefix| {
-        Box::pin(keys::find_by_prefix(conn, prefix))
-    });
+    let found =
+        service.store().read(prefix, |conn, prefix| Box::pin(keys::find_by_prefix(conn, prefix)));
     let found: Option<StoredKey> = found.await?;
     let Some(stored) = found.filter(|stored| key.is_of(&stored.key.hash)) else {
         return Ok(Err(unknown()));

@@ -7,9 +7,7 @@ use axum::{
     extract::Request,
     http::{
         HeaderName, HeaderValue, Method,
-        header::{
-            AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
-        },
+        header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS},
     },
     middleware::Next,
     response::Response,

@@ -166,9 +166,9 @@ async fn create(
         ApiError::new(Code::InternalError, "a key could not be made")
     })?;
     let entry = caller.entry("key.create", key.id, key.summary(), now);
-    let added = service.store().write((key.clone(), entry), |conn, (key, entry)| {
-        Box::pin(keys::grant(conn, key, entry))
-    });
+    let added = service
+        .store()
+        .write((key.clone(), entry), |conn, (key, entry)| Box::pin(keys::grant(conn, key, entry)));
     let missing: Option<ProjectId> = added.await?;
     if let Some(project) = missing {
         return Err(ApiError::bad_request(format!("there is no project {project}")));
@@ -207,9 +207,9 @@ async fn list(
     let limit = page_limit(page.limit)?;
     let after = page.cursor.map(|cursor| read_cursor(&cursor)).transpose()?;
     let args = (caller, after, limit);
-    let found = service.store().read(args, |conn, (caller, after, limit)| {
-        Box::pin(visible(conn, caller, *after, *limit))
-    });
+    let found = service
+        .store()
+        .read(args, |conn, (caller, after, limit)| Box::pin(visible(conn, caller, *after, *limit)));
     let (found, next): (Vec<StoredKey>, Option<KeyId>) = found.await?;
     let now = Millis::now();
     let views = found.into_iter().map(|key| KeyView::new(key, now)).collect();

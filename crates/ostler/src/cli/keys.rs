@@ -217,9 +217,8 @@ async fn create(
         }
     };
     let entry = entry("key.create", key.id, &key.summary(), now);
-    let granted = store.write((key.clone(), entry), |conn, (key, entry)| {
-        Box::pin(keys::grant(conn, key, entry))
-    });
+    let granted = store
+        .write((key.clone(), entry), |conn, (key, entry)| Box::pin(keys::grant(conn, key, entry)));
     if let Some(project) = granted.await? {
         ui.notice(&format!("ostler: there is no project {project}"));
         return Ok(Exit::Failed);
@@ -248,9 +247,8 @@ async fn list(
     output: FormArg,
     ui: &mut Ui,
 ) -> Result<Exit, StoreError> {
-    let found = store.read((after, limit), |conn, (after, limit)| {
-        Box::pin(keys::list(conn, *after, *limit))
-    });
+    let found = store
+        .read((after, limit), |conn, (after, limit)| Box::pin(keys::list(conn, *after, *limit)));
     let keys: Vec<_> = found.await?.into_iter().map(|key| Row::new(key, now)).collect();
     let is_full = u32::try_from(keys.len()).is_ok_and(|n_rows| n_rows == limit);
     let next = keys.last().filter(|_| is_full).map(|row| row.id);

@@ -58,9 +58,8 @@ pub(super) async fn make(store: &Store, found: Found) -> Result<(), StoreError> 
             return Ok(());
         }
     };
-    let is_first = store.write_repeatable((key, now), |conn, (key, now)| {
-        Box::pin(add_first(conn, key, *now))
-    });
+    let is_first =
+        store.write_repeatable((key, now), |conn, (key, now)| Box::pin(add_first(conn, key, *now)));
     if is_first.await? {
         show(&text);
     }

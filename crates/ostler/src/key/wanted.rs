@@ -225,8 +225,7 @@ mod tests {
 
     #[test]
     fn an_admin_without_limits_gives_everything() {
-        let own =
-            Own { scopes: &[Scope::Admin], projects: None, networks: None, expires_at: None };
+        let own = Own { scopes: &[Scope::Admin], projects: None, networks: None, expires_at: None };
         let everything = Wanted { scopes: Scope::ALL.to_vec(), ..wanted() };
         assert_eq!(everything.clone().within(own), Ok(everything));
     }

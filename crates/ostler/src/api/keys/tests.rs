@@ -32,9 +32,8 @@ async fn project(rig: &Rig, name: &str) -> ProjectId {
 /// Returns the actions of the audit about something.
 async fn audited(rig: &Rig, subject: &str) -> Vec<Entry> {
     let subject = subject.to_owned();
-    let found = rig.gateway.store.read(subject, |conn, subject| {
-        Box::pin(audit::about(conn, subject))
-    });
+    let found =
+        rig.gateway.store.read(subject, |conn, subject| Box::pin(audit::about(conn, subject)));
     found.await.unwrap()
 }
 

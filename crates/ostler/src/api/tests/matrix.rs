@@ -241,11 +241,7 @@ async fn check(
     let networks = Some(vec!["10.2.0.0/16".parse().unwrap()]);
     let local = make_key(store, TestKey { networks, ..all }).await;
     asker.refused(Some(&local), &from, 403, "IP_NOT_ALLOWED").await;
-    let single = |scope, projects| TestKey {
-        scopes: vec![scope],
-        projects,
-        ..TestKey::default()
-    };
+    let single = |scope, projects| TestKey { scopes: vec![scope], projects, ..TestKey::default() };
     for wrong in Scope::ALL.into_iter().filter(|wrong| *wrong != scope && *wrong != Scope::Admin) {
         let key = make_key(store, single(wrong, None)).await;
         asker.refused(Some(&key), &from, 403, "FORBIDDEN").await;
