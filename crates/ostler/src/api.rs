@@ -6,19 +6,24 @@
 //! The OpenAPI document is made from the handlers.
 
 mod agents;
+mod audit;
 mod caller;
+mod client;
+mod commands;
 mod docs;
 pub(crate) mod document;
-mod commands;
 mod envelope;
 mod error;
 pub(crate) mod events;
 mod feed;
+mod headers;
 mod health;
-mod projects;
-mod programs;
+mod keys;
+mod limits;
 mod once;
 mod permissions;
+mod programs;
+mod projects;
 mod prompt;
 mod request;
 mod take;
@@ -36,11 +41,12 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::health::{Phase, provider};
 use self::{
-    caller::Caller,
+    caller::{Caller, Used},
     envelope::Data,
     error::{ApiError, Code},
     feed::Feed,
     health::Look,
+    limits::Limits,
 };
 use crate::{
     gateway::{Gateway, policy::Policy},
@@ -60,6 +66,8 @@ struct Shared {
     phase: watch::Receiver<Phase>,
     look: Look,
     feed: Feed,
+    limits: Limits,
+    used: Used,
 }
 
 impl Service {
@@ -69,9 +77,11 @@ impl Service {
         policy: watch::Receiver<Arc<Policy>>,
         phase: watch::Receiver<Phase>,
     ) -> Self {
-        let look = Look::default();
+        let (look, used) = (Look::default(), Used::default());
+        let limits = Limits::new(&policy.borrow().api);
         let feed = Feed::new(store.clone());
-        Self { shared: Arc::new(Shared { gateway, store, policy, phase, look, feed }) }
+        let shared = Shared { gateway, store, policy, phase, look, feed, limits, used };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Ends the streams: answers that have no end of their own.
@@ -87,6 +97,19 @@ impl Service {
         &self.shared.store
     }
 
+    fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    fn used(&self) -> &Used {
+        &self.shared.used
+    }
+
+    /// Returns when nothing is left to be written, once nobody calls any more.
+    pub(crate) async fn settled(&self) {
+        self.shared.used.settled().await;
+    }
+
     /// Returns what is configured now.
     fn policy(&self) -> Arc<Policy> {
         Arc::clone(&self.shared.policy.borrow())
@@ -96,11 +119,14 @@ impl Service {
 /// Returns everything that can be called.
 pub(crate) fn router(service: &Service) -> Router {
     let (router, _) = routes().split_for_parts();
-    router
+    let router = router
         .fallback(async || ApiError::not_found("there is nothing here"))
         .method_not_allowed_fallback(async || ApiError::wrong_method())
+        .layer(middleware::from_fn_with_state(service.clone(), limits::by_address))
         .layer(middleware::from_fn(request::with_id))
-        .with_state(service.clone())
+        .layer(middleware::from_fn(headers::secure))
+        .with_state(service.clone());
+    headers::allow_origins(router, &service.policy().api.cors_origins)
 }
 
 /// Returns the routes, each with its documentation.
@@ -116,4 +142,6 @@ fn routes() -> OpenApiRouter<Service> {
         .merge(permissions::routes())
         .merge(prompt::routes())
         .merge(turns::routes())
+        .merge(keys::routes())
+        .merge(audit::routes())
 }

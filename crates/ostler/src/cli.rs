@@ -10,6 +10,7 @@ mod doctor;
 mod heartbeat;
 mod history;
 mod init;
+mod keys;
 mod plan;
 mod projects;
 mod prompt;
@@ -76,6 +77,8 @@ enum Command {
     Heartbeat(heartbeat::HeartbeatArgs),
     /// Look at what was said in the gateway's conversations
     History(Box<history::HistoryArgs>),
+    /// Make, list and revoke the keys of the HTTP service
+    Keys(keys::KeysArgs),
     /// List the agents: installed or not, version, abilities
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
@@ -173,6 +176,9 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
     if let Command::Projects(args) = cli.command {
         return projects::run(args, load(cli.config)?, ui).await;
     }
+    if let Command::Keys(args) = cli.command {
+        return keys::run(args, load(cli.config)?, ui).await;
+    }
     if let Command::Heartbeat(args) = cli.command {
         return Ok(heartbeat::run(args, &load(cli.config)?, ui).await);
     }
@@ -202,6 +208,7 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         | Command::Init(_)
         | Command::Projects(_)
         | Command::Openapi
+        | Command::Keys(_)
         | Command::Queue(_)
         | Command::Schedule(_)
         | Command::Send(_)

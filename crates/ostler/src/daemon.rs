@@ -9,6 +9,7 @@
 //! written, replies leave, the archive is completed, kept processes end,
 //! connections end, the store is closed.
 
+mod bootstrap;
 mod hooks;
 pub(crate) mod http;
 mod notify;
@@ -30,7 +31,7 @@ use crate::{
     api::{self, Phase, Service},
     archive::Archivist,
     channel::Channels,
-    config::{Loaded, Loader, Problem, Problems, Settings, Watch, store_location},
+    config::{Loaded, Loader, Problems, Settings, Watch, store_location},
     gateway::{
         Gateway,
         delivery::{Delivery, Pace},
@@ -109,11 +110,6 @@ impl Parts {
     /// Reads the configuration, and starts to log as it says.
     pub(crate) async fn read(loader: Loader) -> Result<Self, Problems> {
         let (loaded, watch) = Watch::start(loader)?;
-        http::may_listen(loaded.config.gateway.listen).map_err(|error| Problem {
-            source: loaded.source("gateway.listen").clone(),
-            key: "gateway.listen".to_owned(),
-            why: error.to_string(),
-        })?;
         let location = store_location(&loaded).await?;
         let settings = Settings::new(loaded.clone(), None).await?;
         logging::start(loaded.config.gateway.log_level, loaded.config.gateway.log_format);
@@ -149,6 +145,7 @@ impl Daemon {
 
     async fn start_on(store: &Store, here: PathBuf, parts: Parts) -> Result<Self, StartError> {
         let Parts { loaded, watch, settings, .. } = parts;
+        let failed = |source| StartError::Store { place: store.location().to_string(), source };
         if loaded.is_set("prompt.dir") {
             prompt::begin(loaded.prompt_dir()).await;
         }
@@ -158,8 +155,9 @@ impl Daemon {
         let host = Host::new(settings.host_config());
         let policy = Policy::new(&config, settings, host.clone(), here.clone());
         check_agent(&policy, &tasks).await?;
-        let listener =
-            taken::wait_while(http::ListenError::is_taken, || http::bind(config.gateway.listen));
+        let keys = bootstrap::look(store).await.map_err(failed)?;
+        let listen = || http::bind(config.gateway.listen, keys.usable);
+        let listener = taken::wait_while(http::ListenError::is_taken, listen);
         let listener = listener.await?;
         let address = listener.local_addr().unwrap_or(config.gateway.listen);
         let socket = taken::wait_while(
@@ -169,7 +167,6 @@ impl Daemon {
         let socket = socket.await?;
         let started = hooks::before_start(&policy).await?;
         let policy = watch::Sender::new(Arc::new(policy));
-        let failed = |source| StartError::Store { place: store.location().to_string(), source };
         let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease);
         let gateway = gateway.await.map_err(failed)?;
         let pace = Pace::with_lease(config.gateway.lease);
@@ -178,6 +175,7 @@ impl Daemon {
         let phase = watch::Sender::new(Phase::Starting);
         let service =
             Service::new(gateway.clone(), store.clone(), policy.subscribe(), phase.subscribe());
+        bootstrap::make(store, keys).await.map_err(failed)?;
         let http = Http::start(listener, api::router(&service));
         let socket = Server::start(socket, gateway.clone());
         tasks.spawn(folder::watch(gateway.clone(), policy.subscribe(), stop.clone()));
@@ -227,7 +225,11 @@ impl Daemon {
         self.tasks.close();
         self.tasks.wait().await;
         // Everything that was to be written was waited for before.
-        if time::timeout(CLOSING, self.store.close()).await.is_err() {
+        let closed = async {
+            self.service.settled().await;
+            self.store.close().await;
+        };
+        if time::timeout(CLOSING, closed).await.is_err() {
             tracing::warn!("the store did not close in time");
         }
     }

@@ -2,6 +2,8 @@
 //! what each may do. The word itself is seen once, when it is made; kept is only
 //! its hash, which leads to nothing.
 
+pub(crate) mod wanted;
+
 use std::{fmt, str::FromStr};
 
 use rustls::crypto::SecureRandom;

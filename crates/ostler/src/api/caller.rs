@@ -1,21 +1,37 @@
 //! Who calls, and what he may do. A route whose handler takes a [`Caller`] can
 //! only be called with a key.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use axum::{
-    extract::{ConnectInfo, FromRequestParts},
-    http::{header::AUTHORIZATION, request::Parts},
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderName, header::AUTHORIZATION, request::Parts},
 };
+use ipnet::IpNet;
 use serde_json::Value;
+use tokio_util::task::TaskTracker;
 
-use super::{ApiError, Code, Service, request};
+use super::{ApiError, Code, Service, limits::Address, request};
 use crate::{
     clock::Millis,
     id::{KeyId, ProjectId},
     key::{KeyText, Scope},
-    store::{audit::Entry, keys},
+    store::{
+        StoreError,
+        audit::Entry,
+        keys::{self, KeyState, StoredKey},
+    },
 };
+
+/// Where a key may stand instead of in `Authorization`.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// How often it is written down that a key is used.
+const USED: Duration = Duration::from_secs(60);
 
 /// Somebody with a key that is good.
 #[derive(Clone, Debug)]
@@ -24,6 +40,9 @@ pub(crate) struct Caller {
     scopes: Vec<Scope>,
     /// The projects that the key is for; `None` for all.
     projects: Option<Vec<ProjectId>>,
+    /// The networks that it may be used from; `None` for all.
+    networks: Option<Vec<IpNet>>,
+    expires_at: Option<Millis>,
     pub(crate) address: IpAddr,
 }
 
@@ -65,6 +84,21 @@ impl Caller {
         self.projects.as_deref()
     }
 
+    /// Returns what the key can be used for, its scopes being `admin` or some.
+    pub(crate) fn scopes(&self) -> &[Scope] {
+        &self.scopes
+    }
+
+    /// Returns the networks that the key may be used from; `None` for all.
+    pub(crate) fn networks(&self) -> Option<&[IpNet]> {
+        self.networks.as_deref()
+    }
+
+    /// Returns when the key can no longer be used.
+    pub(crate) fn expires_at(&self) -> Option<Millis> {
+        self.expires_at
+    }
+
     /// Makes the line of the audit about something that the caller does.
     pub(crate) fn entry(
         &self,
@@ -91,20 +125,116 @@ impl FromRequestParts<Service> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, ApiError> {
-        let unknown =
-            || ApiError::new(Code::Unauthorized, "a key is needed that this gateway made");
-        let shown = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
-        let key = shown.and_then(KeyText::read).ok_or_else(unknown)?;
-        let prefix = key.prefix().to_owned();
-        let found = service
-            .store()
-            .read(prefix, |conn, prefix| Box::pin(keys::find_by_prefix(conn, prefix)))
-            .await?;
-        let stored = found.filter(|stored| key.is_of(&stored.key.hash)).ok_or_else(unknown)?;
-        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        let address = peer.map_or(IpAddr::from([127, 0, 0, 1]), |peer| peer.0.ip());
-        let keys::NewKey { id, scopes, projects, .. } = stored.key;
-        Ok(Self { key: id, scopes, projects, address })
+        let nowhere = || ApiError::new(Code::InternalError, "nobody knows who asks");
+        let Address(address) = *parts.extensions.get::<Address>().ok_or_else(nowhere)?;
+        let Some(shown) = shown(&parts.headers) else { return Err(unknown()) };
+        let now = Millis::now();
+        let stored = match check(shown, address, now, service).await? {
+            Ok(stored) => stored,
+            Err(error) => {
+                // Whoever only tries keys is told nothing more about them after a while.
+                service.limits().failure(address)?;
+                tracing::info!(%address, code = ?error.code, "a key was refused");
+                return Err(error);
+            }
+        };
+        service.limits().key(stored.key.id)?;
+        service.used().note(&stored, now, service);
+        let keys::NewKey { id, scopes, projects, networks, expires_at, .. } = stored.key;
+        Ok(Self { key: id, scopes, projects, networks, expires_at, address })
     }
 }
+
+fn unknown() -> ApiError {
+    ApiError::new(Code::Unauthorized, "a key is needed that this gateway made")
+}
+
+/// Returns what a caller shows as his key.
+fn shown(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get(AUTHORIZATION).map(|value| {
+        let value = value.to_str().unwrap_or_default();
+        let (scheme, key) = value.split_once(' ').unwrap_or_default();
+        if scheme.eq_ignore_ascii_case("bearer") { key.trim() } else { "" }
+    });
+    let plain = || headers.get(API_KEY).map(|value| value.to_str().unwrap_or_default().trim());
+    bearer.or_else(plain)
+}
+
+/// Finds the key, and says what stands against its use from there.
+async fn check(
+    shown: &str,
+    address: IpAddr,
+    now: Millis,
+    service: &Service,
+) -> Result<Result<StoredKey, ApiError>, ApiError> {
+    let Some(key) = KeyText::read(shown) else { return Ok(Err(unknown())) };
+    let prefix = key.prefix().to_owned();
+    let found =
+        service.store().read(prefix, |conn, prefix| Box::pin(keys::find_by_prefix(conn, prefix)));
+    let found: Option<StoredKey> = found.await?;
+    let Some(stored) = found.filter(|stored| key.is_of(&stored.key.hash)) else {
+        return Ok(Err(unknown()));
+    };
+    let error = match stored.state(now) {
+        KeyState::Revoked => ApiError::new(Code::KeyRevoked, "the key was revoked"),
+        KeyState::Expired => ApiError::new(Code::KeyExpired, "the key has expired"),
+        KeyState::Active if !is_within(stored.key.networks.as_deref(), address) => {
+            ApiError::new(Code::IpNotAllowed, format!("the key cannot be used from {address}"))
+        }
+        KeyState::Active => return Ok(Ok(stored)),
+    };
+    Ok(Err(error))
+}
+
+/// Whether an address lies in the networks that a key is for; `None` for all.
+fn is_within(networks: Option<&[IpNet]>, address: IpAddr) -> bool {
+    networks.is_none_or(|networks| networks.iter().any(|network| network.contains(&address)))
+}
+
+/// When keys were used last, as far as it was written down.
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    noted: Mutex<HashMap<KeyId, Millis>>,
+    tasks: TaskTracker,
+}
+
+impl Used {
+    /// Writes down behind the scenes that a key is used, unless that was done a
+    /// moment ago.
+    fn note(&self, stored: &StoredKey, now: Millis, service: &Service) {
+        let (id, since) = (stored.key.id, now.before(USED));
+        if stored.last_used_at.is_some_and(|at| at > since) || !self.is_due(id, since, now) {
+            return;
+        }
+        let store = service.store().clone();
+        self.tasks.spawn(async move {
+            let noted = store.write_repeatable((id, now, since), |conn, (id, now, since)| {
+                Box::pin(keys::note_use(conn, *id, *now, *since))
+            });
+            let noted: Result<(), StoreError> = noted.await;
+            if let Err(error) = noted {
+                tracing::debug!(%error, "it is not written down that a key was used");
+            }
+        });
+    }
+
+    /// Whether it is time to write, for one of those who ask at once.
+    fn is_due(&self, id: KeyId, since: Millis, now: Millis) -> bool {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.get(&id).is_some_and(|at| *at > since) {
+            return false;
+        }
+        noted.retain(|_, at| *at > since);
+        noted.insert(id, now);
+        true
+    }
+
+    /// Returns when everything is written.
+    pub(super) async fn settled(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

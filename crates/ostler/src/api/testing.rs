@@ -111,7 +111,7 @@ impl Rig {
         let (phase, watched) = watch::channel(Phase::Ready);
         let (store, policy) = (gateway.store.clone(), gateway.policy.subscribe());
         let service = Service::new(gateway.gateway.clone(), store, policy, watched);
-        let listener = http::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let listener = http::bind("127.0.0.1:0".parse().unwrap(), http::Keys::Some).await.unwrap();
         let address = listener.local_addr().unwrap();
         let http = Http::start(listener, router(&service));
         let client = Clients::new(LIMIT).client("http://127.0.0.1/").unwrap().clone();

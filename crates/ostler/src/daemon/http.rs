@@ -1,22 +1,25 @@
 //! The HTTP side of a gateway: where it may listen, and the server. What it
 //! answers is in `api`.
 
+mod server;
+
 use std::{io, net::SocketAddr, time::Duration};
 
 use axum::Router;
 use thiserror::Error;
 use tokio::net::TcpListener;
 
+use self::server::Bounds;
 use crate::background::Background;
 
 /// Why a gateway cannot listen.
 #[derive(Debug, Error)]
 pub(crate) enum ListenError {
-    /// Others could reach it, and nothing would keep them out.
+    /// Others could reach it, and nobody could show that he may.
     #[error(
-        "{0} can be reached from other machines, and this ostler cannot tell them from you yet; \
-         listen on 127.0.0.1 or [::1] (gateway.listen, OSTLER_LISTEN or --listen), and put a \
-         server that asks for a login before it if others are to reach it"
+        "{0} can be reached from other machines, and there is no key yet to tell callers by; make \
+         one with `ostler keys create --name admin --scope admin`, or listen on 127.0.0.1 or \
+         [::1] (gateway.listen, OSTLER_LISTEN or --listen)"
     )]
     Public(SocketAddr),
     #[error("could not listen on {address}; {}", advice(source))]
@@ -53,16 +56,23 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
+/// Whether there is a key that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keys {
+    Some,
+    None,
+}
+
 /// Decides whether an address may be listened on: only this machine's own, as
 /// long as there are no keys to tell who asks.
-pub(crate) fn may_listen(address: SocketAddr) -> Result<(), ListenError> {
+pub(crate) fn may_listen(address: SocketAddr, keys: Keys) -> Result<(), ListenError> {
     let is_own = address.ip().to_canonical().is_loopback();
-    if is_own { Ok(()) } else { Err(ListenError::Public(address)) }
+    if is_own || keys == Keys::Some { Ok(()) } else { Err(ListenError::Public(address)) }
 }
 
 /// Listens on an address.
-pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
-    may_listen(address)?;
+pub(crate) async fn bind(address: SocketAddr, keys: Keys) -> Result<TcpListener, ListenError> {
+    may_listen(address, keys)?;
     TcpListener::bind(address).await.map_err(|source| ListenError::Refused { address, source })
 }
 
@@ -73,14 +83,11 @@ pub(crate) struct Http(Background);
 impl Http {
     /// Answers calls.
     pub(crate) fn start(listener: TcpListener, router: Router) -> Self {
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
-        Self(Background::start(|stop| async move {
-            let served =
-                axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned());
-            if let Err(error) = served.await {
-                tracing::error!(%error, "the HTTP server has ended");
-            }
-        }))
+        Self::start_within(listener, router, Bounds::default())
+    }
+
+    fn start_within(listener: TcpListener, router: Router, bounds: Bounds) -> Self {
+        Self(Background::start(|stop| server::serve(listener, router, bounds, stop)))
     }
 
     /// Takes no more calls, and returns when those under way are answered. Those

@@ -121,7 +121,12 @@ impl Default for Knobs {
             heartbeat: heartbeat::Rules::default(),
             texts: Texts::default(),
             hooks: Vec::new(),
-            api: Api::default(),
+            // Tests ask often, and from one address.
+            api: Api {
+                requests_per_key: 1_000_000,
+                requests_per_address: 1_000_000,
+                ..Api::default()
+            },
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Who did what to what: lines that are only ever added, and removed when they
 //! are old.
 
-#[cfg(test)]
-use super::db::Row;
-use super::{Conn, StoreError, db::values};
+use super::{
+    Conn, StoreError,
+    db::{Row, values},
+};
 use crate::{clock::Millis, id::AuditId};
 
 /// A line of the audit.
@@ -40,16 +41,56 @@ pub(crate) async fn add(conn: &mut Conn, entry: &Entry) -> Result<(), StoreError
 #[cfg(test)]
 pub(crate) async fn about(conn: &mut Conn, subject: &str) -> Result<Vec<Entry>, StoreError> {
     let sql = "SELECT * FROM audit WHERE subject = $1 ORDER BY id";
-    let entry = |row: &Row| {
-        Ok(Entry {
+    conn.fetch_all(sql, values![subject]).await?.iter().map(Entry::from_row).collect()
+}
+
+/// Which lines are wanted: those for which all of it holds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    pub(crate) actor: Option<String>,
+    pub(crate) action: Option<String>,
+    pub(crate) subject: Option<String>,
+    pub(crate) since: Option<Millis>,
+    /// Not this moment itself.
+    pub(crate) until: Option<Millis>,
+    /// Begin after this one.
+    pub(crate) after: Option<AuditId>,
+}
+
+/// Returns lines, newest first.
+pub(crate) async fn list(
+    conn: &mut Conn,
+    filter: &Filter,
+    limit: u32,
+) -> Result<Vec<(AuditId, Entry)>, StoreError> {
+    let sql = "SELECT * FROM audit
+               WHERE ($1 IS NULL OR id < $1) AND ($2 IS NULL OR actor = $2)
+                 AND ($3 IS NULL OR action = $3) AND ($4 IS NULL OR subject = $4)
+                 AND ($5 IS NULL OR at >= $5) AND ($6 IS NULL OR at < $6)
+               ORDER BY id DESC LIMIT +$7";
+    let values = values![
+        filter.after,
+        filter.actor.as_deref(),
+        filter.action.as_deref(),
+        filter.subject.as_deref(),
+        filter.since,
+        filter.until,
+        i64::from(limit)
+    ];
+    let line = |row: &Row| Ok((row.parsed("id")?, Entry::from_row(row)?));
+    conn.fetch_all(sql, values).await?.iter().map(line).collect()
+}
+
+impl Entry {
+    fn from_row(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
             at: row.millis("at")?,
             actor: row.text("actor")?,
             action: row.text("action")?,
             subject: row.text("subject")?,
             detail: row.text("detail")?,
         })
-    };
-    conn.fetch_all(sql, values![subject]).await?.iter().map(entry).collect()
+    }
 }
 
 /// Removes lines from before a time, at most this many.

@@ -5,6 +5,7 @@ mod changes;
 mod daemon;
 mod disk;
 mod hooks;
+mod keys;
 mod messages;
 mod prompt_files;
 mod queue;

@@ -119,11 +119,6 @@ fn a_reply_without_its_agent_is_an_error() {
 }
 
 #[test]
-fn an_address_that_others_can_reach_is_refused() {
-    refused("{ gateway: { listen: '0.0.0.0:0' } }", &["0.0.0.0:0"]);
-}
-
-#[test]
 fn an_agent_that_is_not_installed_is_named_and_nothing_is_left_running() {
     let place = Place::new();
     for (settings, says) in [
