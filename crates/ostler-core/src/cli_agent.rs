@@ -242,6 +242,12 @@ impl CliAgent {
         binary::find(&self.spec, self.program.as_deref(), path.map(OsString::as_os_str))
     }
 
+    /// Returns the host that it runs in.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// Says what a request would run, without running it.
     ///
     /// # Errors

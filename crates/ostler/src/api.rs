@@ -5,16 +5,19 @@
 //! What changes something writes its line of the audit in the same transaction.
 //! The OpenAPI document is made from the handlers.
 
+mod access;
 mod caller;
 mod envelope;
 mod error;
 mod health;
+mod metrics;
 mod request;
 mod take;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -26,7 +29,7 @@ use utoipa::openapi::{
 };
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use self::health::Phase;
+pub(crate) use self::health::{Phase, provider};
 use self::{
     envelope::Data,
     error::{ApiError, Code},
@@ -82,13 +85,17 @@ pub(crate) fn router(service: &Service) -> Router {
     router
         .fallback(async || ApiError::not_found("there is nothing here"))
         .method_not_allowed_fallback(async || ApiError::wrong_method())
+        .layer(middleware::from_fn_with_state(service.clone(), access::note))
         .layer(middleware::from_fn(request::with_id))
         .with_state(service.clone())
 }
 
 /// Returns the routes, each with its documentation.
 fn routes() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(about()).merge(health::routes())
+    OpenApiRouter::with_openapi(about())
+        .merge(health::routes())
+        .merge(metrics::routes())
+        .merge(webhooks::routes())
 }
 
 /// Returns what the document says of the whole.

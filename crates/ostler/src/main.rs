@@ -22,6 +22,7 @@ mod queue;
 mod schedule;
 mod socket;
 mod store;
+mod telemetry;
 mod ui;
 mod wishes;
 

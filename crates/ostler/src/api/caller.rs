@@ -9,7 +9,7 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{ApiError, Code, Service, request};
+use super::{ApiError, Code, Service, access, request};
 use crate::{
     clock::Millis,
     id::{KeyId, ProjectId},
@@ -105,6 +105,7 @@ impl FromRequestParts<Service> for Caller {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let address = peer.map_or(IpAddr::from([127, 0, 0, 1]), |peer| peer.0.ip());
         let keys::NewKey { id, scopes, projects, .. } = stored.key;
+        access::came_with(id);
         Ok(Self { key: id, scopes, projects, address })
     }
 }

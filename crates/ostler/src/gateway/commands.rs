@@ -7,7 +7,7 @@ use ostler_core::failure::FailureKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ending::Turned, result::Outcome};
+use super::{ending::Turned, notices, result::Outcome};
 use crate::{
     clock::Millis,
     id::{CommandId, JobId},
@@ -111,10 +111,13 @@ pub(crate) async fn begun(
     belongs: Option<&Belonging>,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let Some(CommandRef { id, .. }) = belongs.and_then(|belongs| belongs.command.as_ref()) else {
+    let Some(Belonging { project, command: Some(CommandRef { id, .. }) }) = belongs else {
         return Ok(());
     };
-    commands::begin(conn, *id, now).await.map(drop)
+    if commands::begin(conn, *id, now).await? {
+        notices::begun(conn, *project, *id, now).await?;
+    }
+    Ok(())
 }
 
 /// Ends the command of a job that is over, with what came of its last attempt.
@@ -156,6 +159,7 @@ pub(crate) async fn end(
         return Ok(());
     }
     let Some(ended) = commands::find(conn, id).await? else { return Ok(()) };
+    notices::ended(conn, &ended, &result, now).await?;
     events::append(conn, &[complete(&ended, &result, now)]).await.map(drop)
 }
 
