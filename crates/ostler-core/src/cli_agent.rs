@@ -252,6 +252,12 @@ impl CliAgent {
         }
     }
 
+    /// Returns the host that it runs in.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// Says what a request would run, without running it.
     ///
     /// # Errors

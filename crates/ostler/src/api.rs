@@ -5,6 +5,7 @@
 //! What changes something writes its line of the audit in the same transaction.
 //! The OpenAPI document is made from the handlers.
 
+mod access;
 mod agents;
 mod audit;
 mod caller;
@@ -20,6 +21,7 @@ mod headers;
 mod health;
 mod keys;
 mod limits;
+mod metrics;
 mod once;
 mod permissions;
 mod programs;
@@ -27,11 +29,12 @@ mod projects;
 mod prompt;
 mod request;
 mod take;
+mod turns;
+mod webhooks;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 use std::sync::Arc;
 
@@ -123,6 +126,7 @@ pub(crate) fn router(service: &Service) -> Router {
         .fallback(async || ApiError::not_found("there is nothing here"))
         .method_not_allowed_fallback(async || ApiError::wrong_method())
         .layer(middleware::from_fn_with_state(service.clone(), limits::by_address))
+        .layer(middleware::from_fn_with_state(service.clone(), access::note))
         .layer(middleware::from_fn(request::with_id))
         .layer(middleware::from_fn(headers::secure))
         .with_state(service.clone());
@@ -144,4 +148,6 @@ fn routes() -> OpenApiRouter<Service> {
         .merge(turns::routes())
         .merge(keys::routes())
         .merge(audit::routes())
+        .merge(metrics::routes())
+        .merge(webhooks::routes())
 }

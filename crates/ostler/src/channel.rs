@@ -1,6 +1,8 @@
 //! Where replies go: what carries a message to its address, and what becomes of
 //! one that did not get there. When to try again is up to the delivery.
 
+pub(crate) mod notice;
+pub(crate) mod reach;
 mod reply;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -11,8 +13,11 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub(crate) use self::reply::{Reply, ReplyError};
-use self::webhook::Webhook;
-use crate::{clock::Millis, store::outbox::Sending};
+use self::{notice::Notices, webhook::Webhook};
+use crate::{
+    clock::Millis,
+    store::{outbox::Sending, webhooks::NOTICE},
+};
 
 /// The channel whose addresses are URLs, to which replies are posted.
 pub(crate) const WEBHOOK: &str = "webhook";
@@ -21,6 +26,7 @@ pub(crate) const WEBHOOK: &str = "webhook";
 #[derive(Debug)]
 pub(crate) struct Channels {
     webhook: Webhook,
+    notices: Option<Notices>,
 }
 
 /// A message that arrived.
@@ -53,21 +59,27 @@ pub(crate) enum Next {
 
 impl Channels {
     pub(crate) fn new() -> Self {
-        Self { webhook: Webhook::new(webhook::LIMITS) }
+        Self { webhook: Webhook::new(webhook::LIMITS), notices: None }
+    }
+
+    /// Makes some that can also call the webhooks of callers.
+    pub(crate) fn with_notices(self, notices: Notices) -> Self {
+        Self { notices: Some(notices), ..self }
     }
 
     /// Makes some that are less patient.
     #[cfg(test)]
     pub(crate) fn with_limits(limits: webhook::Limits) -> Self {
-        Self { webhook: Webhook::new(limits) }
+        Self { webhook: Webhook::new(limits), notices: None }
     }
 
     /// Sends a message. Ends within the time limits of its channel. Dropping the
     /// future leaves it open whether the message arrived.
     pub(crate) async fn send(&self, sending: &Sending) -> Result<Sent, SendError> {
-        match sending.message.channel.as_str() {
-            WEBHOOK => self.webhook.send(sending, Millis::now()).await,
-            other => Err(SendError {
+        match (sending.message.channel.as_str(), &self.notices) {
+            (WEBHOOK, _) => self.webhook.send(sending, Millis::now()).await,
+            (NOTICE, Some(notices)) => notices.send(sending, Millis::now()).await,
+            (other, _) => Err(SendError {
                 reason: format!("there is no channel {other:?}"),
                 next: Next::GiveUp,
                 is_unsure: false,
@@ -81,6 +93,7 @@ impl Channels {
 pub(crate) fn place(channel: &str, address: &str) -> String {
     match channel {
         WEBHOOK => webhook::origin(address),
+        NOTICE => format!("the webhook {address}"),
         other => format!("the channel {other:?}"),
     }
 }

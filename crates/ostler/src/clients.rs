@@ -4,24 +4,41 @@
 //! to this machine must never leave it, and no redirect is followed, for
 //! somebody gave one address and not whatever that leads to.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use reqwest::{Client, Response, Url, redirect::Policy};
+use reqwest::{Client, Response, Url, dns::Resolve, redirect::Policy};
 
 /// Clients for calls with and without encryption.
-#[derive(Debug)]
 pub(crate) struct Clients {
     /// How long it may take to get through.
     connect: Duration,
+    /// What looks names up, if not the system.
+    names: Option<Arc<dyn Resolve>>,
     plain: OnceLock<Client>,
     /// Made when it is first needed: the certificates of the system are read then,
     /// which takes a moment, and fails where there are none.
     secure: OnceLock<Client>,
 }
 
+impl fmt::Debug for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clients").field("connect", &self.connect).finish_non_exhaustive()
+    }
+}
+
 impl Clients {
     pub(crate) fn new(connect: Duration) -> Self {
-        Self { connect, plain: OnceLock::new(), secure: OnceLock::new() }
+        Self { connect, names: None, plain: OnceLock::new(), secure: OnceLock::new() }
+    }
+
+    /// Makes some that ask somebody else than the system where names lead. An
+    /// address in a URL needs no asking.
+    pub(crate) fn with_names(self, names: Arc<dyn Resolve>) -> Self {
+        Self { names: Some(names), ..self }
     }
 
     /// Returns the client for a URL.
@@ -37,6 +54,10 @@ impl Clients {
         }
         let builder = Client::builder();
         let builder = if is_secure { builder } else { builder.tls_certs_only([]) };
+        let builder = match &self.names {
+            Some(names) => builder.dns_resolver(Arc::clone(names)),
+            None => builder,
+        };
         let client = builder
             .no_proxy()
             .redirect(Policy::none())

@@ -30,7 +30,7 @@ use self::{http::Http, notify::Notifier};
 use crate::{
     api::{self, Phase, Service},
     archive::Archivist,
-    channel::Channels,
+    channel::{Channels, notice::Notices},
     config::{Loaded, Loader, Problems, Settings, Watch, store_location},
     gateway::{
         Gateway,
@@ -170,7 +170,9 @@ impl Daemon {
         let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease);
         let gateway = gateway.await.map_err(failed)?;
         let pace = Pace::with_lease(config.gateway.lease);
-        let delivery = Delivery::start(store.clone(), Channels::new(), gateway.name(), pace);
+        let notices = Notices::new(store.clone(), policy.subscribe());
+        let channels = Channels::new().with_notices(notices);
+        let delivery = Delivery::start(store.clone(), channels, gateway.name(), pace);
         let archivist = Archivist::start(store.clone(), policy.subscribe(), gateway.name());
         let phase = watch::Sender::new(Phase::Starting);
         let service =

@@ -25,6 +25,7 @@ mod instructions;
 mod joined;
 mod leases;
 mod log;
+pub(crate) mod notices;
 mod opened;
 mod persistence;
 pub(crate) mod policy;
@@ -76,6 +77,7 @@ use crate::{
         audit::{self, Entry},
         conversations::Address,
     },
+    telemetry::{Telemetry, names},
 };
 
 /// Why a job was cancelled by somebody who did not say more.
@@ -107,6 +109,7 @@ struct Shared {
     upkeep: CancellationToken,
     log: Log,
     hooks: Runner,
+    telemetry: Telemetry,
     name: String,
 }
 
@@ -141,8 +144,16 @@ impl Gateway {
         }
         let tasks = TaskTracker::new();
         let upkeep = CancellationToken::new();
+        let telemetry = Telemetry::new();
+        store.time_writes(telemetry.histogram(&names::STORE_WRITES, &[]));
         let log = Log::start(store.clone(), &tasks);
-        let unasked = Unasked::new(store.clone(), log.clone(), tasks.clone(), upkeep.clone());
+        let unasked = Unasked {
+            store: store.clone(),
+            log: log.clone(),
+            telemetry: telemetry.clone(),
+            tasks: tasks.clone(),
+            stop: upkeep.clone(),
+        };
         let hooks = Runner::new();
         let tools = Tools {
             store: store.clone(),
@@ -150,6 +161,7 @@ impl Gateway {
             log: log.clone(),
             unasked,
             hooks: hooks.clone(),
+            telemetry: telemetry.clone(),
         };
         tasks.spawn(upkeep::keep_up(tools.clone(), policy.clone(), upkeep.clone()));
         let owner = WorkerId::new(&name);
@@ -169,6 +181,7 @@ impl Gateway {
             upkeep,
             log,
             hooks,
+            telemetry,
             name,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -357,6 +370,26 @@ impl Gateway {
             turns_running: shared.runtime.n_running(),
             queue: shared.queue.stats().await.ok(),
         }
+    }
+
+    /// Returns what is counted.
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.shared.telemetry
+    }
+
+    /// Returns since when it runs.
+    pub(crate) fn since(&self) -> Millis {
+        self.shared.since
+    }
+
+    /// Returns how many turns run.
+    pub(crate) fn n_running(&self) -> usize {
+        self.shared.runtime.n_running()
+    }
+
+    /// Counts what is in the queue.
+    pub(crate) async fn queue_stats(&self) -> Result<Stats, StoreError> {
+        self.shared.queue.stats().await
     }
 
     /// Whether it still looks after its jobs. A store that is away does not make

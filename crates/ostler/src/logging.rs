@@ -5,6 +5,7 @@
 //! Written here and not by a library, because of what a line may hold: texts of
 //! strangers, which must neither end the line nor control a terminal.
 
+mod about;
 mod line;
 
 use std::{fmt, io::Write as _};
@@ -16,6 +17,7 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
+pub(crate) use self::about::about;
 use crate::clock::Millis;
 
 /// How much is shown.
@@ -121,13 +123,14 @@ impl<W: Fn(&str) + Send + Sync + 'static> Subscriber for Logger<W> {
     fn event(&self, event: &Event<'_>) {
         let metadata = event.metadata();
         let level = Level::of(*metadata.level());
-        let line = line::write(self.form, Millis::now(), level, metadata.target(), |fields| {
+        let target = metadata.target();
+        let line = line::write(self.form, Millis::now(), level, target, about::now(), |fields| {
             event.record(fields);
         });
         (self.write)(&line);
     }
 
-    // There are no spans: an event says itself what it is about.
+    // There are no spans: an event says itself what it is about, or its task does.
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
@@ -140,6 +143,15 @@ impl<W: Fn(&str) + Send + Sync + 'static> Subscriber for Logger<W> {
     fn enter(&self, _: &Id) {}
 
     fn exit(&self, _: &Id) {}
+}
+
+/// Makes what takes the lines of a test.
+#[cfg(test)]
+pub(crate) fn kept(level: Level) -> (impl Subscriber, std::sync::Arc<std::sync::Mutex<String>>) {
+    let lines = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let to = std::sync::Arc::clone(&lines);
+    let write = move |line: &str| to.lock().unwrap().push_str(line);
+    (Logger { level, form: Form::Json, write }, lines)
 }
 
 #[cfg(test)]
@@ -166,6 +178,21 @@ mod tests {
         let (time, rest) = text.split_once(' ').unwrap();
         assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
         assert_eq!(rest, "warn logging::tests: given up: no way reply=out_1 tries=3\n");
+    }
+
+    #[test]
+    fn a_line_says_what_its_task_is_about_unless_it_says_so_itself() {
+        let text = logged(Level::Info, Form::Text, || {
+            let doing = about(vec![("job", "job_1".to_owned())], async {
+                tracing::info!(n = 1, "one");
+                tracing::info!(job = "job_2", "two");
+            });
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(doing);
+            tracing::info!("three");
+        });
+        let ends: Vec<_> = text.lines().map(|line| line.split_once("tests: ").unwrap().1).collect();
+        assert_eq!(ends, ["one n=1 job=job_1", "two job=job_2", "three"]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod queue;
 mod schedule;
 mod socket;
 mod store;
+mod telemetry;
 mod ui;
 mod wishes;
 

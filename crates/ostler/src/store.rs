@@ -29,6 +29,7 @@ mod location;
 mod lock;
 pub(crate) mod messages;
 mod migrations;
+pub(crate) mod numbers;
 pub(crate) mod outbox;
 pub(crate) mod permissions;
 mod postgres;
@@ -42,11 +43,15 @@ pub(crate) mod testing;
 mod tests;
 pub(crate) mod turns;
 mod wakeups;
+pub(crate) mod webhooks;
 mod write;
 mod writer;
 
 use std::{fmt, fs, future::Future, os::unix::fs::DirBuilderExt as _, path::Path, pin::Pin};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
 
 use sqlx::{
     Connection as _, PgConnection, PgPool, SqlitePool,
@@ -122,6 +127,8 @@ struct Shared {
     location: Location,
     database: Database,
     hub: Hub,
+    /// Where it is noted how long writes take.
+    write_time: OnceLock<metrics::Histogram>,
     tasks: TaskTracker,
     stop: CancellationToken,
     /// Ends the tasks of a store that nobody closed.
@@ -153,13 +160,19 @@ impl Store {
         }
         let guard = stop.clone().drop_guard();
         let location = location.clone();
-        let shared = Shared { location, database, hub, tasks, stop, _guard: guard };
+        let write_time = OnceLock::new();
+        let shared = Shared { location, database, hub, write_time, tasks, stop, _guard: guard };
         Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Returns where it is.
     pub(crate) fn location(&self) -> &Location {
         &self.shared.location
+    }
+
+    /// Notes from now on how long writes take. The first that asks is told.
+    pub(crate) fn time_writes(&self, write_time: metrics::Histogram) {
+        self.shared.write_time.set(write_time).ok();
     }
 
     /// Does a write in one transaction, and returns when it is durable. It may
@@ -198,6 +211,7 @@ impl Store {
         F: for<'a> Fn(&'a mut Conn, &'a A) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
     {
         let (reply, answer) = oneshot::channel();
+        let begun = Instant::now();
         let asked = async {
             match &self.shared.database {
                 Database::Sqlite { writer, .. } => {
@@ -218,7 +232,11 @@ impl Store {
             }
             answer.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
         };
-        match time::timeout(PATIENCE, asked).await {
+        let outcome = time::timeout(PATIENCE, asked).await;
+        if let Some(write_time) = self.shared.write_time.get() {
+            write_time.record(begun.elapsed());
+        }
+        match outcome {
             Ok(outcome) => outcome,
             Err(_) => Err(StoreError::Unclear.into()),
         }

@@ -16,7 +16,7 @@ use ipnet::IpNet;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use super::{ApiError, Code, Service, limits::Address, request};
+use super::{ApiError, Code, Service, access, limits::Address, request};
 use crate::{
     clock::Millis,
     id::{KeyId, ProjectId},
@@ -141,6 +141,7 @@ impl FromRequestParts<Service> for Caller {
         service.limits().key(stored.key.id)?;
         service.used().note(&stored, now, service);
         let keys::NewKey { id, scopes, projects, networks, expires_at, .. } = stored.key;
+        access::came_with(id);
         Ok(Self { key: id, scopes, projects, networks, expires_at, address })
     }
 }

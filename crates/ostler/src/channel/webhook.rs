@@ -2,7 +2,7 @@
 //!
 //! Straight to the address, as `clients` says.
 
-mod verdict;
+pub(super) mod verdict;
 
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ impl Webhook {
 }
 
 /// Makes an error of a message that certainly did not leave.
-fn certain(next: Next, reason: String) -> SendError {
+pub(super) fn certain(next: Next, reason: String) -> SendError {
     SendError { reason, next, is_unsure: false }
 }
 

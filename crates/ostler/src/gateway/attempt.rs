@@ -33,8 +33,9 @@ use crate::{
     clock::Millis,
     config::Busy,
     id::TurnId,
-    queue::{JobEnd, Ticket},
+    queue::{JobEnd, JobState, Ticket},
     store::{Topic, events::NewEvent},
+    telemetry::{Tally, TurnStatus},
 };
 
 /// What is wanted of a running job. Later ones are never less urgent.
@@ -108,12 +109,41 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
         }
     };
     let mut end = telling::End::of(&ending);
+    let is_put_back = matches!(ending.end, JobEnd::Release);
+    let tally = tally(&ending);
     let Some(ended) = ending::write(&tools, &ticket, ending).await else { return };
+    if let Some(tally) = tally {
+        let status = status_of(&tally, ended.state, is_put_back);
+        tools.telemetry.turn(&tally, status);
+    }
     if ended.is_bare {
         end.is_not_stored();
     }
     if let Some(news) = news {
         news.end(&tools, &policy, &end, ended.state);
+    }
+}
+
+/// Returns what is counted of the turn of an attempt.
+fn tally(ending: &Ending) -> Option<Tally> {
+    let belongs = ending.place.as_ref().and_then(|place| place.belongs.as_ref());
+    let turn = ending.turn.as_ref()?;
+    Some(Tally::new(&turn.agent, belongs.map(|belongs| belongs.project), &turn.report))
+}
+
+/// Says what became of a turn, by what became of its job.
+fn status_of(tally: &Tally, state: JobState, is_put_back: bool) -> TurnStatus {
+    match state {
+        JobState::Done if !tally.is_failed() => TurnStatus::Completed,
+        JobState::Done | JobState::Dead => TurnStatus::Failed,
+        JobState::Cancelled => TurnStatus::Cancelled,
+        JobState::Waiting | JobState::Ready | JobState::Running => {
+            if is_put_back {
+                TurnStatus::Interrupted
+            } else {
+                TurnStatus::Retried
+            }
+        }
     }
 }
 
@@ -205,6 +235,9 @@ impl<'a> Attempt<'a> {
         let report = TurnReport::not_started(self.beginning.agent.name.clone(), failure);
         let whose = self.beginning.place.whose();
         self.last.extend(record::not_started(whose, self.id, &report));
+        for event in record::told_of(&report) {
+            self.tools.telemetry.event(&report.agent, &event);
+        }
         report
     }
 
@@ -280,6 +313,7 @@ impl<'a> Attempt<'a> {
         if *self.wish.borrow() == Wish::Lost {
             return None;
         }
+        self.tools.telemetry.event(&self.beginning.agent.name, &event.body);
         let id = self.requests.event(&event).await;
         #[expect(clippy::wildcard_enum_match_arm, reason = "the others are only stored")]
         match &event.body {

@@ -17,7 +17,7 @@ use crate::{
     clock::Millis,
     config::Busy,
     hooks::happening::Reason,
-    id::{ConversationId, JobId, TurnId},
+    id::{CommandId, ConversationId, JobId, TurnId},
     queue::Job,
     schedule::heartbeat::{self, Skip},
     store::{
@@ -57,6 +57,18 @@ pub(crate) enum Begun {
     Skipped(Place, Skip),
     /// Nothing can come of it.
     Unusable(Option<Place>, String),
+}
+
+impl Begun {
+    /// Returns the command that it is.
+    pub(crate) fn command(&self) -> Option<CommandId> {
+        let place = match self {
+            Self::Turn(beginning) => &beginning.place,
+            Self::Reset(place, _) | Self::Fixed(place, _) | Self::Skipped(place, _) => place,
+            Self::Unusable(place, _) => place.as_ref()?,
+        };
+        place.belongs.as_ref()?.command.as_ref().map(|command| command.id)
+    }
 }
 
 /// Whom a job is for.

@@ -7,7 +7,7 @@ use ostler_core::failure::FailureKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ending::Turned, result::Outcome};
+use super::{ending::Turned, notices, result::Outcome};
 use crate::{
     clock::Millis,
     id::{CommandId, JobId},
@@ -123,6 +123,7 @@ pub(crate) async fn begun(
     let Some(belonging) = &belongs else { return Ok(None) };
     let Some(CommandRef { id, .. }) = &belonging.command else { return Ok(belongs) };
     if commands::begin(conn, *id, now).await? {
+        notices::begun(conn, belonging.project, *id, now).await?;
         return Ok(belongs);
     }
     let is_open = commands::find(conn, *id).await?.is_some_and(|found| found.ended_at.is_none());
@@ -193,6 +194,7 @@ pub(crate) async fn end(
         return Ok(());
     }
     let Some(ended) = commands::find(conn, id).await? else { return Ok(()) };
+    notices::ended(conn, &ended, &result, now).await?;
     events::append(conn, &[complete(&ended, &result, now)]).await.map(drop)
 }
 

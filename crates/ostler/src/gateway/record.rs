@@ -69,13 +69,17 @@ pub(crate) fn printed(
     }
 }
 
+/// Makes the events of a turn that never began.
+pub(crate) fn told_of(report: &TurnReport) -> impl Iterator<Item = EventBody> {
+    let error = report.error.clone().map(EventBody::Error);
+    error.into_iter().chain([EventBody::Complete(Box::new(report.clone()))])
+}
+
 /// Makes what is stored of a turn that never began.
 pub(crate) fn not_started(whose: Whose<'_>, turn: TurnId, report: &TurnReport) -> Vec<NewEvent> {
-    let error = report.error.clone().map(EventBody::Error);
-    let told = error.into_iter().chain([EventBody::Complete(Box::new(report.clone()))]);
     let event = |(body, seq)| {
         let event = Event { seq, at: Timestamp::now(), turn: turn.into(), parent: None, body };
         record(whose, turn, &event, None)
     };
-    told.zip(1..).map(event).collect()
+    told_of(report).zip(1..).map(event).collect()
 }

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     clock::Millis,
     id::TurnId,
+    logging,
     queue::{Job, JobEnd, Joined, Ticket, WorkerId},
     store::{StoreError, Topic, turns},
 };
@@ -211,12 +212,14 @@ impl Shared {
         tracing::debug!(job = %job.id, lane = %job.lane, attempt = ticket.attempt, "begins");
         let (place, wish) = self.leases.add(&ticket);
         let tools = self.tools.clone();
+        let mut about = vec![("job", job.id.to_string()), ("turn", turn.to_string())];
+        about.extend(begun.command().map(|id| ("command", id.to_string())));
         let claimed = Claimed { ticket, turn, policy, begun };
-        self.attempts.spawn(async move {
+        self.attempts.spawn(logging::about(about, async move {
             // Left also if the attempt panics.
             let _place = place;
             attempt::make(tools, claimed, wish).await;
-        });
+        }));
         Ok(())
     }
 

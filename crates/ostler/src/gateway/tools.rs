@@ -1,7 +1,7 @@
 //! What everything that runs in a gateway works with.
 
 use super::{log::Log, unasked::Unasked};
-use crate::{hooks::runner::Runner, queue::Queue, store::Store};
+use crate::{hooks::runner::Runner, queue::Queue, store::Store, telemetry::Telemetry};
 
 /// The store and what is built on it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -11,4 +11,5 @@ pub(crate) struct Tools {
     pub(crate) log: Log,
     pub(crate) unasked: Unasked,
     pub(crate) hooks: Runner,
+    pub(crate) telemetry: Telemetry,
 }

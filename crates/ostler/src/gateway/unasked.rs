@@ -6,6 +6,7 @@
 
 use ostler_core::{
     event::{EventBody, TurnReport},
+    failure::FailureKind,
     turn::Turn,
 };
 use tokio::sync::mpsc;
@@ -29,6 +30,7 @@ use crate::{
         sessions,
         turns::{self, NewTurn},
     },
+    telemetry::{Tally, Telemetry, TurnStatus},
 };
 
 /// How many such turns may wait to be listened to; further ones are forgotten.
@@ -37,10 +39,11 @@ const AHEAD: usize = 8;
 /// Listens to turns that nobody asked for. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Unasked {
-    store: Store,
-    log: Log,
-    tasks: TaskTracker,
-    stop: CancellationToken,
+    pub(crate) store: Store,
+    pub(crate) log: Log,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
 }
 
 /// Whose turns they are.
@@ -51,10 +54,6 @@ struct Listener {
 }
 
 impl Unasked {
-    pub(crate) fn new(store: Store, log: Log, tasks: TaskTracker, stop: CancellationToken) -> Self {
-        Self { store, log, tasks, stop }
-    }
-
     /// Listens to the session of a turn that begins, for as long as its process
     /// has it open.
     pub(crate) fn listener(&self, beginning: &Beginning) -> mpsc::Sender<Turn> {
@@ -102,6 +101,7 @@ impl Listener {
                 }
             };
             let Some(event) = event else { return };
+            self.unasked.telemetry.event(&self.agent, &event.body);
             let request = requests.event(&event).await;
             let stored = record(self.place.whose(), id, &event, request);
             if let EventBody::Complete(report) = event.body {
@@ -122,6 +122,14 @@ impl Listener {
         let Ok(mut all) = self.unasked.log.take_back(id).await else { return };
         all.append(&mut last);
         let text = serde_json::to_string(report).unwrap_or_else(|_| "{}".to_owned());
+        let project = self.place.belongs.as_ref().map(|belongs| belongs.project);
+        let tally = Tally::new(&self.agent, project, &text);
+        let status = match &report.error {
+            None => TurnStatus::Completed,
+            Some(failure) if failure.kind == FailureKind::Cancelled => TurnStatus::Cancelled,
+            Some(_) => TurnStatus::Failed,
+        };
+        self.unasked.telemetry.turn(&tally, status);
         let turn = Turned { id, agent: self.agent.clone(), report: text, has_asked };
         let outcome = Outcome::of(report, self.place.target.clone());
         let memo = result::session(report);

@@ -51,7 +51,10 @@ pub(crate) async fn keep_up(
     loop {
         let done = tokio::select! {
             () = stop.cancelled() => return,
-            _ = look.tick() => look_after(&tools.store).await,
+            _ = look.tick() => {
+                tools.telemetry.keep_up();
+                look_after(&tools.store).await
+            }
             _ = clean_up.tick() => {
                 let keep = {
                     let policy = policy.borrow();

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 
-use super::{Form, Level};
+use super::{Form, Level, about::About};
 use crate::clock::Millis;
 
 /// The most that a value may be long, in bytes.
@@ -19,16 +19,23 @@ const LONGEST: usize = 4096;
 /// Where the parts of this program are found, which need not be said each time.
 const OWN: &str = "ostler::";
 
-/// Writes an event, whose fields the function records.
+/// Writes an event, whose fields the function records; with what its task is about,
+/// unless it says that itself.
 pub(super) fn write(
     form: Form,
     at: Millis,
     level: Level,
     target: &str,
+    about: About,
     record: impl FnOnce(&mut dyn Visit),
 ) -> String {
     let mut fields = Fields::default();
     record(&mut fields);
+    for (name, value) in about {
+        if !fields.others.iter().any(|(said, _)| *said == name) {
+            fields.others.push((name, json!(cut(value))));
+        }
+    }
     match form {
         Form::Text => text(at, level, target, &fields),
         Form::Json => json_line(at, level, target, fields),

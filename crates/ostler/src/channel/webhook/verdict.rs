@@ -13,7 +13,11 @@ use crate::clock::Millis;
 const SHOWN: usize = 300;
 
 /// Judges an answer that is no success.
-pub(super) fn judge(status: StatusCode, after: Option<Duration>, said: &[u8]) -> SendError {
+pub(in crate::channel) fn judge(
+    status: StatusCode,
+    after: Option<Duration>,
+    said: &[u8],
+) -> SendError {
     let next = match status.as_u16() {
         408 | 429 | 500..=599 => Next::Retry { after },
         _ => Next::GiveUp,
@@ -40,7 +44,7 @@ fn reason(status: StatusCode, said: &[u8]) -> String {
 }
 
 /// Judges a call that was not answered.
-pub(super) fn no_answer(error: reqwest::Error, limit: Duration) -> SendError {
+pub(in crate::channel) fn no_answer(error: reqwest::Error, limit: Duration) -> SendError {
     let error = error.without_url();
     let is_unsure = !(error.is_connect() || error.is_builder());
     let next = if error.is_builder() { Next::GiveUp } else { Next::Retry { after: None } };
@@ -53,7 +57,7 @@ pub(super) fn no_answer(error: reqwest::Error, limit: Duration) -> SendError {
 }
 
 /// Reads how long to wait: seconds, or a date.
-pub(super) fn retry_after(text: &str, now: Millis) -> Option<Duration> {
+pub(in crate::channel) fn retry_after(text: &str, now: Millis) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));

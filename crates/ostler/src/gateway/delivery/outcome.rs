@@ -14,6 +14,7 @@ use crate::{
         audit::{self, Entry},
         events::{self, NewEvent},
         outbox::{self, Next, Sending},
+        webhooks::NOTICE,
     },
 };
 
@@ -77,7 +78,9 @@ fn note(sent: Result<Sent, SendError>, pace: &Pace, sending: &Sending) -> Note {
         Ok(sent) => Note::Sent(sent),
         Err(SendError { reason, next, is_unsure }) => {
             let wait = match next {
-                channel::Next::Retry { after } => pace.retry_in(sending.attempt, after),
+                channel::Next::Retry { after } => {
+                    pace.of(&sending.message.channel).retry_in(sending.attempt, after)
+                }
                 channel::Next::GiveUp => None,
             };
             Note::Failed { reason, is_unsure, wait }
@@ -106,7 +109,10 @@ async fn write(
             if is_news && next == Next::GiveUp {
                 let is_unsure = *is_unsure || sending.is_unsure;
                 audit::add(conn, &entry(sending, reason, is_unsure, now)).await?;
-                events::append(conn, &[warning(sending, reason, is_unsure, now)]).await?;
+                // Nobody follows a conversation for what is not said in one.
+                if sending.message.channel != NOTICE {
+                    events::append(conn, &[warning(sending, reason, is_unsure, now)]).await?;
+                }
             }
             Ok(is_news)
         }
@@ -155,7 +161,8 @@ fn entry(sending: &Sending, reason: &str, is_unsure: bool, now: Millis) -> Entry
     Entry {
         at: now,
         actor: "gateway".to_owned(),
-        action: "reply.given_up".to_owned(),
+        action: if message.channel == NOTICE { "notice.given_up" } else { "reply.given_up" }
+            .to_owned(),
         subject: sending.id.to_string(),
         detail: detail.to_string(),
     }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-/// How fast a delivery goes.
+use crate::store::webhooks::NOTICE;
+
+/// How often messages of a channel are tried, and when.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct Tries {
     /// The wait after the first attempt; it doubles each time.
     pub(crate) first: Duration,
     /// The longest wait that is our own idea.
@@ -12,7 +14,16 @@ pub(crate) struct Pace {
     /// The longest that a receiver can ask for.
     pub(crate) longest_asked: Duration,
     /// How often a message is tried in all.
-    pub(crate) tries: i64,
+    pub(crate) max: i64,
+}
+
+/// How fast a delivery goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Of replies, for which somebody waits: they are worth a day.
+    pub(crate) replies: Tries,
+    /// Of notices, which tell of what can be asked for as well.
+    pub(crate) notices: Tries,
     /// How long a claim holds without a word. A claim takes thirty seconds at
     /// most, or is an error, and a call twenty.
     pub(crate) lease: Duration,
@@ -23,10 +34,18 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) const USUAL: Self = Self {
-        first: Duration::from_secs(1),
-        longest: Duration::from_secs(5 * 60),
-        longest_asked: Duration::from_secs(60 * 60),
-        tries: 24,
+        replies: Tries {
+            first: Duration::from_secs(1),
+            longest: Duration::from_secs(5 * 60),
+            longest_asked: Duration::from_secs(60 * 60),
+            max: 24,
+        },
+        notices: Tries {
+            first: Duration::from_secs(5),
+            longest: Duration::from_secs(10),
+            longest_asked: Duration::from_secs(60),
+            max: 3,
+        },
         lease: Duration::from_secs(60),
         first_store: Duration::from_millis(250),
         longest_store: Duration::from_secs(15),
@@ -39,21 +58,28 @@ impl Pace {
         Self { lease: lease.max(Duration::from_secs(1)).saturating_mul(2), ..Self::USUAL }
     }
 
-    /// Returns how long to wait after an attempt that failed, or nothing if it was
-    /// the last. What the receiver asked for is respected, but not a shorter wait
-    /// than our own.
-    pub(super) fn retry_in(&self, attempt: i64, asked: Option<Duration>) -> Option<Duration> {
-        if attempt >= self.tries {
-            return None;
-        }
-        let own = doubled(self.first, attempt.saturating_sub(1), self.longest);
-        let asked = asked.unwrap_or_default().min(self.longest_asked);
-        Some(own.max(asked))
+    /// Returns how messages of a channel are tried.
+    pub(super) fn of(&self, channel: &str) -> &Tries {
+        if channel == NOTICE { &self.notices } else { &self.replies }
     }
 
     /// Returns how long to wait after the store failed, having failed so often before.
     pub(super) fn store_pause(&self, n_failures: u32) -> Duration {
         doubled(self.first_store, i64::from(n_failures), self.longest_store)
+    }
+}
+
+impl Tries {
+    /// Returns how long to wait after an attempt that failed, or nothing if it was
+    /// the last. What the receiver asked for is respected, but not a shorter wait
+    /// than our own.
+    pub(super) fn retry_in(&self, attempt: i64, asked: Option<Duration>) -> Option<Duration> {
+        if attempt >= self.max {
+            return None;
+        }
+        let own = doubled(self.first, attempt.saturating_sub(1), self.longest);
+        let asked = asked.unwrap_or_default().min(self.longest_asked);
+        Some(own.max(asked))
     }
 }
 
@@ -70,14 +96,24 @@ mod tests {
     use super::*;
 
     const PACE: Pace = Pace::USUAL;
+    const REPLIES: Tries = PACE.replies;
 
     #[test]
     fn the_wait_doubles_up_to_the_longest_and_the_last_attempt_has_none() {
-        let waits: Vec<_> = (1..=10).map(|attempt| PACE.retry_in(attempt, None)).collect();
+        let waits: Vec<_> = (1..=10).map(|attempt| REPLIES.retry_in(attempt, None)).collect();
         let seconds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300];
         assert_eq!(waits, seconds.map(|seconds| Some(Duration::from_secs(seconds))));
-        assert_eq!(PACE.retry_in(PACE.tries - 1, None), Some(Duration::from_secs(300)));
-        assert_eq!(PACE.retry_in(PACE.tries, None), None);
+        assert_eq!(REPLIES.retry_in(REPLIES.max - 1, None), Some(Duration::from_secs(300)));
+        assert_eq!(REPLIES.retry_in(REPLIES.max, None), None);
+    }
+
+    #[test]
+    fn a_notice_is_tried_three_times_after_5_and_10_seconds() {
+        let tries = PACE.of(NOTICE);
+        let waits = [1, 2, 3].map(|attempt| tries.retry_in(attempt, None));
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(waits, [seconds(5), seconds(10), None]);
+        assert_eq!(PACE.of("webhook").retry_in(3, None), seconds(4));
     }
 
     #[test]
@@ -90,10 +126,10 @@ mod tests {
     #[test]
     fn a_receiver_can_ask_for_more_but_not_for_days() {
         let minutes = |n: u64| Some(Duration::from_secs(n * 60));
-        assert_eq!(PACE.retry_in(1, minutes(10)), minutes(10));
-        assert_eq!(PACE.retry_in(1, minutes(24 * 60)), minutes(60));
-        assert_eq!(PACE.retry_in(1, minutes(0)), Some(Duration::from_secs(1)));
-        assert_eq!(PACE.retry_in(PACE.tries, minutes(1)), None);
+        assert_eq!(REPLIES.retry_in(1, minutes(10)), minutes(10));
+        assert_eq!(REPLIES.retry_in(1, minutes(24 * 60)), minutes(60));
+        assert_eq!(REPLIES.retry_in(1, minutes(0)), Some(Duration::from_secs(1)));
+        assert_eq!(REPLIES.retry_in(REPLIES.max, minutes(1)), None);
     }
 
     proptest! {
@@ -101,8 +137,8 @@ mod tests {
         fn a_wait_is_never_none_at_all_and_never_longer_than_allowed(
             attempt: i64, asked in option::of(any::<u64>()), n_failures: u32
         ) {
-            if let Some(wait) = PACE.retry_in(attempt, asked.map(Duration::from_secs)) {
-                prop_assert!(wait >= PACE.first && wait <= PACE.longest_asked);
+            if let Some(wait) = REPLIES.retry_in(attempt, asked.map(Duration::from_secs)) {
+                prop_assert!(wait >= REPLIES.first && wait <= REPLIES.longest_asked);
             }
             let pause = PACE.store_pause(n_failures);
             prop_assert!(pause >= PACE.first_store && pause <= PACE.longest_store);

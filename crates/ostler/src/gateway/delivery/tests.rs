@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::*;
+use super::{pace::Tries, *};
 use crate::{
     channel::{
         WEBHOOK,
@@ -23,9 +23,12 @@ use crate::{
 
 /// No wait of ours is worth waiting for.
 const QUICK: Pace = Pace {
-    first: Duration::from_millis(1),
-    longest: Duration::from_millis(5),
-    tries: 3,
+    replies: Tries {
+        first: Duration::from_millis(1),
+        longest: Duration::from_millis(5),
+        max: 3,
+        ..Pace::USUAL.replies
+    },
     first_store: Duration::from_millis(1),
     longest_store: Duration::from_millis(20),
     ..Pace::USUAL
