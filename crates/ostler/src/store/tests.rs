@@ -1,9 +1,9 @@
 //! What the store promises, on both databases.
 
-mod commands;
 mod disk;
 mod faults;
 mod history;
+mod past;
 mod requests;
 mod retention;
 mod schedules;

@@ -11,7 +11,7 @@ use crate::{
     },
     id::ProjectId,
     key::Scope,
-    store::{Keep, Store, testing::on_both},
+    store::{Keep, testing::on_both},
 };
 
 /// Asks under a name.

@@ -8,7 +8,6 @@ use crate::{
     api::{prompt::tests::make_project, testing::Rig},
     gateway::asking::{self, Asked},
     store::{
-        Store,
         audit::{self, Entry},
         testing::on_both,
         turns,

@@ -13,7 +13,7 @@ use crate::{
         testing::{Answer, Rig, TestKey, answer, make_key},
     },
     store::{
-        Store, StoreError,
+        StoreError,
         audit::{self, Entry},
         projects::{self, ProjectSettings},
         testing::on_both,

@@ -1,6 +1,6 @@
 //! Waiting for the end of a command.
 
-use tokio::time;
+use tokio::{task::JoinSet, time};
 
 use super::*;
 use crate::{api::testing::LIMIT, id::JobId};
@@ -32,7 +32,8 @@ on_both! {
         let project = make_project(&rig, "a").await;
         let path = format!("/projects/{project}/prompt?wait=5m");
         let request = rig.request("POST", &path).bearer_auth(&rig.admin);
-        let waits = tokio::spawn(request.json(&json!({ "prompt": "hang" })).send());
+        let mut waits = JoinSet::new();
+        waits.spawn(request.json(&json!({ "prompt": "hang" })).send());
         rig.gateway.until_hanging().await;
         let listed = rig.get(&format!("/projects/{project}/commands?state=running")).await.data();
         let id = listed[0]["id"].as_str().unwrap();
@@ -40,7 +41,7 @@ on_both! {
         let cancelled = rig.call("POST", &path, None).await;
         assert_eq!(cancelled.status, 202);
         assert_eq!(cancelled.data()["state"], "cancel_requested");
-        let over = time::timeout(LIMIT, waits).await.unwrap().unwrap().unwrap();
+        let over = time::timeout(LIMIT, waits.join_next()).await.unwrap().unwrap().unwrap().unwrap();
         let over = answer(over).await;
         assert_eq!(over.status, 200);
         assert_eq!(over.data()["state"], "cancelled");
@@ -52,10 +53,10 @@ on_both! {
         let project = make_project(&rig, "a").await;
         let path = format!("/projects/{project}/prompt?wait=5m");
         let request = rig.request("POST", &path).bearer_auth(&rig.admin);
-        let waits = tokio::spawn(request.json(&json!({ "prompt": "gate" })).send());
+        let mut waits = JoinSet::new();
+        waits.spawn(request.json(&json!({ "prompt": "gate" })).send());
         rig.gateway.until_hanging().await;
-        waits.abort();
-        assert!(waits.await.unwrap_err().is_cancelled());
+        waits.shutdown().await;
         let listed = rig.get(&format!("/projects/{project}/commands")).await.data();
         let id: CommandId = listed[0]["id"].as_str().unwrap().parse().unwrap();
         rig.gateway.open_gate().await;
@@ -70,10 +71,11 @@ on_both! {
         let project = make_project(&rig, "a").await;
         let path = format!("/projects/{project}/prompt?wait=5m");
         let request = rig.request("POST", &path).bearer_auth(&rig.admin);
-        let waits = tokio::spawn(request.json(&json!({ "prompt": "gate" })).send());
+        let mut waits = JoinSet::new();
+        waits.spawn(request.json(&json!({ "prompt": "gate" })).send());
         rig.gateway.until_hanging().await;
         rig.phase.send_replace(Phase::Stopping);
-        let told = time::timeout(LIMIT, waits).await.unwrap().unwrap().unwrap();
+        let told = time::timeout(LIMIT, waits.join_next()).await.unwrap().unwrap().unwrap().unwrap();
         assert_eq!(told.status(), 202);
         rig.gateway.open_gate().await;
         rig.stop().await;
