@@ -136,7 +136,7 @@ impl Daemon {
             || Store::open(&parts.location, Use::Gateway),
         );
         let store = store.await.map_err(failed)?;
-        let daemon = Self::start_on(&store, here, parts).await;
+        let daemon = Box::pin(Self::start_on(&store, here, parts)).await;
         if daemon.is_err() {
             store.close().await;
         }
@@ -166,6 +166,7 @@ impl Daemon {
         );
         let socket = socket.await?;
         let started = hooks::before_start(&policy).await?;
+        bootstrap::make(store, keys).await.map_err(failed)?;
         let policy = watch::Sender::new(Arc::new(policy));
         let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease);
         let gateway = gateway.await.map_err(failed)?;
@@ -175,7 +176,6 @@ impl Daemon {
         let phase = watch::Sender::new(Phase::Starting);
         let service =
             Service::new(gateway.clone(), store.clone(), policy.subscribe(), phase.subscribe());
-        bootstrap::make(store, keys).await.map_err(failed)?;
         let http = Http::start(listener, api::router(&service));
         let socket = Server::start(socket, gateway.clone());
         tasks.spawn(folder::watch(gateway.clone(), policy.subscribe(), stop.clone()));
