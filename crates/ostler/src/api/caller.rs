@@ -156,7 +156,7 @@ fn shown(headers: &HeaderMap) -> Option<&str> {
     let authorization = text(&AUTHORIZATION);
     let (scheme, key) = authorization.and_then(|value| value.split_once(' ')).unwrap_or_default();
     let bearer = scheme.eq_ignore_ascii_case("bearer").then(|| key.trim());
-    bearer.or_else(|| text(&API_KEY)).or(authorization)
+    bearer.or_else(|| text(&API_KEY)).or(authorization.map(|_| ""))
 }
 
 /// Finds the key, and says what stands against its use from there.
