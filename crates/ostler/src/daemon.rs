@@ -166,6 +166,7 @@ impl Daemon {
         );
         let socket = socket.await?;
         let started = hooks::before_start(&policy).await?;
+        bootstrap::make(store, keys).await.map_err(failed)?;
         let policy = watch::Sender::new(Arc::new(policy));
         let gateway = Gateway::start(store.clone(), policy.subscribe(), config.gateway.lease);
         let gateway = gateway.await.map_err(failed)?;
@@ -177,7 +178,6 @@ impl Daemon {
         let phase = watch::Sender::new(Phase::Starting);
         let service =
             Service::new(gateway.clone(), store.clone(), policy.subscribe(), phase.subscribe());
-        bootstrap::make(store, keys).await.map_err(failed)?;
         let http = Http::start(listener, api::router(&service));
         let socket = Server::start(socket, gateway.clone());
         tasks.spawn(folder::watch(gateway.clone(), policy.subscribe(), stop.clone()));

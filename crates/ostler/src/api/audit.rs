@@ -70,7 +70,7 @@ struct Line {
 impl From<(AuditId, Entry)> for Line {
     fn from((id, entry): (AuditId, Entry)) -> Self {
         let Entry { at, actor, action, subject, detail } = entry;
-        let detail = serde_json::from_str(&detail).unwrap_or_else(|_| Value::String(detail));
+        let detail = serde_json::from_str(&detail).unwrap_or(Value::String(detail));
         Self { id, at, actor, action, subject, detail }
     }
 }

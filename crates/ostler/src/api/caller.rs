@@ -150,15 +150,14 @@ fn unknown() -> ApiError {
     ApiError::new(Code::Unauthorized, "a key is needed that this gateway made")
 }
 
-/// Returns what a caller shows as his key.
+/// Returns what a caller shows as his key. A proxy may want `Authorization` for
+/// itself, and so one that is no key leaves the other header.
 fn shown(headers: &HeaderMap) -> Option<&str> {
-    let bearer = headers.get(AUTHORIZATION).map(|value| {
-        let value = value.to_str().unwrap_or_default();
-        let (scheme, key) = value.split_once(' ').unwrap_or_default();
-        if scheme.eq_ignore_ascii_case("bearer") { key.trim() } else { "" }
-    });
-    let plain = || headers.get(API_KEY).map(|value| value.to_str().unwrap_or_default().trim());
-    bearer.or_else(plain)
+    let text = |name: &HeaderName| Some(headers.get(name)?.to_str().unwrap_or_default().trim());
+    let authorization = text(&AUTHORIZATION);
+    let (scheme, key) = authorization.and_then(|value| value.split_once(' ')).unwrap_or_default();
+    let bearer = scheme.eq_ignore_ascii_case("bearer").then(|| key.trim());
+    bearer.or_else(|| text(&API_KEY)).or(authorization.map(|_| ""))
 }
 
 /// Finds the key, and says what stands against its use from there.

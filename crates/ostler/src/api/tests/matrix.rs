@@ -40,8 +40,10 @@ enum Elsewhere {
 }
 use Elsewhere::{Allowed, Forbidden, NotFound};
 
-/// Each operation: what it is sent, and what becomes of a key for another project.
-const CASES: &[(&str, fn(&World) -> Value, Elsewhere)] = &[
+/// An operation, what it is sent, and what becomes of a key for another project.
+type Case = (&'static str, fn(&World) -> Value, Elsewhere);
+
+const CASES: &[Case] = &[
     ("POST /keys", |_| json!({ "name": "new", "scopes": ["keys:write"] }), Allowed),
     ("GET /keys", nothing, Allowed),
     ("GET /keys/{key}", nothing, NotFound),
