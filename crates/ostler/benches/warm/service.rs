@@ -45,7 +45,7 @@ impl Site {
         let ground = Ground::new(place, &settings);
         let work = ground.work().canonicalize().unwrap();
         let ground = ground.with_api(&json!({
-            "roots": [work], "requests_per_key": 100_000_000, "requests_per_address": 100_000_000,
+            "roots": [work], "requests_per_key": 1_000_000, "requests_per_address": 1_000_000,
         }));
         let daemon = Daemon::start(&ground);
         // It is used to the end of the program.
