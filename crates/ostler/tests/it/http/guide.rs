@@ -61,11 +61,12 @@ fn script(examples: &[Example], folder: &Path) -> String {
     let mut script = String::from("set -eu\n");
     for (number, example) in examples.iter().enumerate() {
         fs::write(folder.join(format!("{number}.sh")), format!("{}\n", example.text)).unwrap();
-        let run = format!(". ./{number}.sh > {number}.out 2> {number}.err");
+        let prints = format!("> {number}.out 2> {number}.err");
         let line = if example.is_refused() {
-            format!("if {run}; then false; fi; : > {number}.ok")
+            // In a shell of its own, which ends with what is refused.
+            format!("if (. ./{number}.sh) {prints}; then false; fi; : > {number}.ok")
         } else {
-            format!("{run}; : > {number}.ok")
+            format!(". ./{number}.sh {prints}; : > {number}.ok")
         };
         writeln!(script, "{line}").unwrap();
     }
