@@ -64,6 +64,7 @@ impl Begun {
     pub(crate) fn command(&self) -> Option<CommandId> {
         let place = match self {
             Self::Turn(beginning) => &beginning.place,
+            Self::Program(program) => &program.place,
             Self::Reset(place, _) | Self::Fixed(place, _) | Self::Skipped(place, _) => place,
             Self::Unusable(place, _) => place.as_ref()?,
         };
