@@ -134,10 +134,10 @@ pub(crate) fn found_or_made(roots: &[PathBuf], directory: &Path) -> Result<PathB
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(absence(&error)),
     }
-    confined(roots, &folder).map_err(|error| match error {
-        Misplaced::Missing => Misplaced::NotAFolder,
+    match confined(roots, &folder) {
+        Err(Misplaced::Missing) => Err(Misplaced::NotAFolder),
         other => other,
-    })
+    }
 }
 
 /// Whether a path lies in one of some folders, as it is written. Pure.
