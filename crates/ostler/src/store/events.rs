@@ -323,8 +323,8 @@ async fn sizes(
     let limit = i64::from(limit);
     let rows = match selection {
         Selection::Everything => {
-            let sql =
-                "SELECT CAST(octet_length(body) AS BIGINT) AS size FROM events WHERE number > $1
+            let sql = "SELECT CAST(octet_length(body) AS BIGINT) AS size FROM events
+                       WHERE number > $1
                        ORDER BY number LIMIT +$2";
             conn.fetch_all(sql, values![after, limit]).await?
         }
