@@ -139,7 +139,7 @@ impl Daemon {
             || Store::open(&parts.location, Use::Gateway),
         );
         let store = store.await.map_err(failed)?;
-        let daemon = Self::start_on(&store, here, parts).await;
+        let daemon = Box::pin(Self::start_on(&store, here, parts)).await;
         if daemon.is_err() {
             store.close().await;
         }

@@ -145,6 +145,15 @@ impl<W: Fn(&str) + Send + Sync + 'static> Subscriber for Logger<W> {
     fn exit(&self, _: &Id) {}
 }
 
+/// Makes what takes the lines of a test.
+#[cfg(test)]
+pub(crate) fn kept(level: Level) -> (impl Subscriber, std::sync::Arc<std::sync::Mutex<String>>) {
+    let lines = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let to = std::sync::Arc::clone(&lines);
+    let write = move |line: &str| to.lock().unwrap().push_str(line);
+    (Logger { level, form: Form::Json, write }, lines)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};

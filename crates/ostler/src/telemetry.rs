@@ -241,8 +241,8 @@ fn builder() -> Result<PrometheusBuilder, BuildError> {
     let mut builder = PrometheusBuilder::new();
     for metric in METRICS {
         if let Kind::Histogram(bounds) = metric.kind {
-            builder = builder
-                .set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), bounds)?;
+            builder =
+                builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), bounds)?;
         }
     }
     Ok(builder)

@@ -30,11 +30,7 @@ pub(super) fn came_with(key: KeyId) {
 }
 
 /// Notes a request, and what it was answered with.
-pub(super) async fn note(
-    State(service): State<Service>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn note(State(service): State<Service>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let method = word(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -67,5 +63,43 @@ fn word(method: &Method) -> &'static str {
         "DELETE" => "DELETE",
         "OPTIONS" => "OPTIONS",
         _ => "OTHER",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use crate::{
+        api::testing::Rig,
+        logging::{self, Level},
+        store::testing::on_sqlite,
+    };
+
+    #[tokio::test]
+    async fn a_request_is_one_line_without_its_query_its_body_or_its_key() {
+        let (logger, lines) = logging::kept(Level::Info);
+        let _guard = tracing::subscriber::set_default(logger);
+        on_sqlite(async |store| {
+            let rig = Rig::new(store).await;
+            rig.get("/health").await;
+            rig.post("/webhooks?a=very-secret", serde_json::json!({ "url": "very-secret" })).await;
+            let answer = rig.get("/webhooks/very-secret").await;
+            let request = answer.body["meta"]["request_id"].clone();
+            let lines = lines.lock().unwrap().clone();
+            assert!(!lines.contains("very-secret") && !lines.contains(&rig.admin), "{lines}");
+            let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            let lines: Vec<_> = lines.filter(|line| line["message"] == "answered").collect();
+            assert_eq!(lines.len(), 2, "{lines:?}");
+            let fields = &lines[1]["fields"];
+            assert_eq!(fields["method"], "GET");
+            assert_eq!(fields["route"], "/webhooks/{webhook}");
+            assert_eq!(fields["status"], 404);
+            assert_eq!(fields["request"], request);
+            assert!(fields["key"].as_str().unwrap().starts_with("key_"), "{fields}");
+            assert!(fields["ms"].is_u64(), "{fields}");
+            rig.stop().await;
+        })
+        .await;
     }
 }

@@ -60,11 +60,9 @@ const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 9
 /// Whether an address is one of the public Internet.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(address) => {
-            !CLOSED_V4.iter().any(|(network, length)| {
-                (network.to_bits() ^ address.to_bits()) >> (32 - length) == 0
-            })
-        }
+        IpAddr::V4(address) => !CLOSED_V4
+            .iter()
+            .any(|(network, length)| (network.to_bits() ^ address.to_bits()) >> (32 - length) == 0),
         IpAddr::V6(address) => {
             if let Some(within) = address.to_ipv4_mapped() {
                 return is_public(within.into());

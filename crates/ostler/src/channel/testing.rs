@@ -34,6 +34,8 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) raw: Vec<u8>,
     answer: oneshot::Sender<String>,
 }
 
@@ -124,9 +126,9 @@ async fn serve(stream: TcpStream, requests: mpsc::Sender<Request>) {
     if stream.read_exact(&mut body).await.is_err() {
         return;
     }
-    let body = serde_json::from_slice(&body).unwrap();
+    let (raw, body) = (body.clone(), serde_json::from_slice(&body).unwrap());
     let (answer, answered) = oneshot::channel();
-    if requests.send(Request { path, headers, body, answer }).await.is_err() {
+    if requests.send(Request { path, headers, body, raw, answer }).await.is_err() {
         return;
     }
     let answered = tokio::select! {

@@ -132,7 +132,11 @@ fn status_of(tally: &Tally, state: JobState, is_put_back: bool) -> TurnStatus {
         JobState::Done | JobState::Dead => TurnStatus::Failed,
         JobState::Cancelled => TurnStatus::Cancelled,
         JobState::Waiting | JobState::Ready | JobState::Running => {
-            if is_put_back { TurnStatus::Interrupted } else { TurnStatus::Retried }
+            if is_put_back {
+                TurnStatus::Interrupted
+            } else {
+                TurnStatus::Retried
+            }
         }
     }
 }

@@ -134,25 +134,6 @@ fn told(result: &CommandResult) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_notice_is_known_again_by_its_key() {
-        let (webhook, command) = (WebhookId::new(), CommandId::new());
-        for kind in NoticeKind::ALL {
-            assert_eq!(read_key(&key(webhook, command, kind)), (Some(command), Some(kind)));
-        }
-        assert_eq!(read_key("whk_1:job_2"), (None, None));
-    }
-
-    #[test]
-    fn a_long_answer_is_cut_between_characters() {
-        let text = "é".repeat(LONGEST);
-        let result = CommandResult { response_text: Some(text), ..CommandResult::default() };
-        let told = told(&result);
-        assert_eq!(told["response_text"].as_str().map(str::len), Some(LONGEST));
-        assert_eq!(told["is_cut"], true);
-        assert_eq!(super::told(&CommandResult::default())["is_cut"], false);
-    }
-}
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    id::{ConversationId, OutboxId},
+    id::{ConversationId, OutboxId, ProjectId},
 };
 
 /// A place for a store of a test's own.
@@ -190,6 +190,18 @@ async fn alter(store: &Store, sql: &'static str) {
     let altered =
         store.must(sql, |conn, sql| Box::pin(async move { conn.execute(*sql, &[]).await }));
     altered.await;
+}
+
+/// Takes a project away.
+pub(crate) async fn delete_project(store: &Store, id: ProjectId) {
+    store
+        .must(id, |conn, id| {
+            Box::pin(async move {
+                let sql = "UPDATE projects SET deleted_at = 1 WHERE id = $1";
+                conn.execute(sql, values![*id]).await
+            })
+        })
+        .await;
 }
 
 /// Empties the queue, so that one store serves many runs of a property.

@@ -105,10 +105,7 @@ pub(crate) async fn find(conn: &mut Conn, id: WebhookId) -> Result<Option<Webhoo
 }
 
 /// Counts the webhooks of a project, or those of all projects.
-pub(crate) async fn count(
-    conn: &mut Conn,
-    project: Option<ProjectId>,
-) -> Result<u64, StoreError> {
+pub(crate) async fn count(conn: &mut Conn, project: Option<ProjectId>) -> Result<u64, StoreError> {
     let row = match project {
         Some(project) => {
             let sql = "SELECT count(*) AS n FROM webhooks

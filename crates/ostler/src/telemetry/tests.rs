@@ -86,6 +86,7 @@ fn what_is_measured_does_not_pile_up_and_is_not_lost() {
         telemetry.keep_up();
     }
     let text = telemetry.text(None);
-    let line = "ostler_http_duration_seconds_bucket{method=\"GET\",route=\"/projects\",le=\"0.005\"} 3";
+    let line =
+        "ostler_http_duration_seconds_bucket{method=\"GET\",route=\"/projects\",le=\"0.005\"} 3";
     assert!(text.contains(line), "{text}");
 }

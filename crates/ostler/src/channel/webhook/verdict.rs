@@ -13,7 +13,11 @@ use crate::clock::Millis;
 const SHOWN: usize = 300;
 
 /// Judges an answer that is no success.
-pub(in crate::channel) fn judge(status: StatusCode, after: Option<Duration>, said: &[u8]) -> SendError {
+pub(in crate::channel) fn judge(
+    status: StatusCode,
+    after: Option<Duration>,
+    said: &[u8],
+) -> SendError {
     let next = match status.as_u16() {
         408 | 429 | 500..=599 => Next::Retry { after },
         _ => Next::GiveUp,
