@@ -5,7 +5,7 @@ use std::{io, sync::LazyLock};
 
 use axum::http::StatusCode;
 use utoipa::openapi::{
-    InfoBuilder, OpenApi, OpenApiBuilder, RefOr,
+    InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Schema,
     path::{Operation, PathItem},
     security::{Http, HttpAuthScheme, SecurityScheme},
     tag::TagBuilder,
@@ -94,12 +94,21 @@ fn name(operation: &mut Operation) {
     }
 }
 
-/// Says what answers mean that say it themselves: a document must have words for all.
+/// Says what answers mean that say it themselves: a document must have words for
+/// all. All errors look alike, so that one schema is named instead of written out.
 fn explain(operation: &mut Operation) {
     for (status, answer) in &mut operation.responses.responses {
-        if let RefOr::T(answer) = answer
-            && answer.description.is_empty()
-        {
+        let RefOr::T(answer) = answer else { continue };
+        for content in answer.content.values_mut() {
+            if let RefOr::T(content) = content
+                && let Some(RefOr::T(Schema::Object(object))) = &content.schema
+                && object.properties.contains_key("error")
+                && object.properties.contains_key("meta")
+            {
+                content.schema = Some(Ref::from_schema_name("ErrorBody").into());
+            }
+        }
+        if answer.description.is_empty() {
             let status = status.parse::<StatusCode>().ok();
             let words = status.and_then(|status| status.canonical_reason());
             words.unwrap_or("An answer").clone_into(&mut answer.description);

@@ -178,8 +178,10 @@ impl Operation<'_> {
                 None => String::new(),
             };
             let about = text(&answer["description"]);
+            let inner =
+                content.map(|(_, schema)| written_out(document, schema)).unwrap_or_default();
             rows.push_str(&format!(
-                "<tr><td>{}</td><td><span class=type>{shape}</span>{about}</td></tr>",
+                "<tr><td>{}</td><td><span class=type>{shape}</span>{about}{inner}</td></tr>",
                 code(status)
             ));
         }
@@ -191,6 +193,14 @@ impl Operation<'_> {
         }
         format!("<h4>answers</h4><table class=fields>{rows}</table>")
     }
+}
+
+/// Returns the fields of what is in an answer, unless it has a name, by which they
+/// are found.
+fn written_out(document: &Value, schema: &Value) -> String {
+    let data = data_of(document, schema).unwrap_or(schema);
+    let data = if data["items"].is_object() { &data["items"] } else { data };
+    if data["properties"].is_object() { fields(document, data) } else { String::new() }
 }
 
 /// Returns bytes as the policy names them.
