@@ -5,6 +5,7 @@
 //! What changes something writes its line of the audit in the same transaction.
 //! The OpenAPI document is made from the handlers.
 
+mod accepted;
 mod access;
 mod agents;
 mod audit;
@@ -29,12 +30,12 @@ mod projects;
 mod prompt;
 mod request;
 mod take;
-mod turns;
-mod webhooks;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod turns;
+mod webhooks;
 
 use std::sync::Arc;
 

@@ -17,7 +17,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     ApiError, Caller, Data, Phase, Service,
     error::{ErrorBody, Errors},
+    events::render::object,
     health::provider,
+    projects,
     take::{Named, Params, Within},
 };
 use crate::{
@@ -30,7 +32,6 @@ use crate::{
         StoreError, Topic,
         commands::{self, CommandKind, CommandState, Filter, StoredCommand},
         events::{self, StoredEvent},
-        projects::{self, Project},
     },
 };
 
@@ -110,19 +111,13 @@ pub(super) fn stream_url(project: ProjectId, stream: &str) -> String {
     format!("/projects/{project}/events?stream_id={stream}")
 }
 
-/// Returns a project that is there.
-pub(super) async fn project(service: &Service, id: ProjectId) -> Result<Project, ApiError> {
-    let found = service.store().read(id, |conn, id| Box::pin(projects::find(conn, *id))).await?;
-    found.ok_or_else(|| ApiError::not_found(format!("there is no project {id}")))
-}
-
 /// Returns a command of a project that is there.
 async fn command(
     service: &Service,
     in_project: ProjectId,
     id: CommandId,
 ) -> Result<StoredCommand, ApiError> {
-    project(service, in_project).await?;
+    projects::find(service, in_project).await?;
     let found = service.store().read(id, |conn, id| Box::pin(commands::find(conn, *id))).await?;
     let found = found.filter(|found| found.command.project == in_project);
     found.ok_or_else(|| ApiError::not_found(format!("there is no command {id}")))
@@ -194,7 +189,7 @@ async fn list(
     let after = param("cursor", asked.cursor.as_ref())?;
     let state = param("state", asked.state.as_ref())?;
     let filter = Filter { state, kind: param("kind", asked.kind.as_ref())? };
-    project(&service, id).await?;
+    projects::find(&service, id).await?;
     let args = (id, filter, after, n_listed);
     let found = service.store().read(args, |conn, (id, filter, after, limit)| {
         Box::pin(commands::list(conn, *id, *filter, *after, *limit))
@@ -246,16 +241,6 @@ impl Page {
     }
 }
 
-/// Returns an event as callers see it.
-pub(super) fn told(event: &StoredEvent) -> Value {
-    let body: Value = serde_json::from_str(&event.event.body).unwrap_or_default();
-    let mut told = json!({ "id": event.number });
-    if let (Some(told), Value::Object(body)) = (told.as_object_mut(), body) {
-        told.extend(body);
-    }
-    told
-}
-
 /// Read what happened in a command, first things first
 ///
 /// `next_cursor` is the number to give as `after`.
@@ -282,7 +267,7 @@ async fn happened(
     });
     let found: Vec<StoredEvent> = found.await.map_err(|error: StoreError| error)?;
     let cursor = next(&found, n_events, |last| last.number.to_string());
-    Ok(Data::page(found.iter().map(told).collect(), cursor))
+    Ok(Data::page(found.iter().map(object).collect(), cursor))
 }
 
 /// What became of the wish to end a command.

@@ -12,8 +12,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiError, Caller, Data, Service,
-    commands::{limit, next, param, project},
+    commands::{limit, next, param},
     error::{BodyErrors, Errors},
+    projects,
     take::{Body, Named, Params, Within},
 };
 use crate::{
@@ -120,7 +121,7 @@ async fn list(
     caller.may_in(Scope::ProjectsRead, id)?;
     let n_listed = limit(asked.limit)?;
     let after = param("cursor", asked.cursor.as_ref())?;
-    project(&service, id).await?;
+    projects::find(&service, id).await?;
     let args = (id, Millis::now(), after, n_listed);
     let found = service.store().read(args, |conn, (id, now, after, limit)| {
         Box::pin(permissions::open_of(conn, *id, *now, *after, *limit))
@@ -196,7 +197,7 @@ async fn answer(
         let message = format!("text: at most {LONGEST} characters, and no NUL");
         return Err(ApiError::bad_request(message));
     }
-    project(&service, id).await?;
+    projects::find(&service, id).await?;
     let unknown = || ApiError::not_found(format!("there is no permission request {one}"));
     let is_here = service
         .store()

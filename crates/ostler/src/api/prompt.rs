@@ -1,37 +1,34 @@
 //! Prompts: what a caller asks the agent of a project, and how. Accepted means
 //! stored; who wants to know what comes of it reads the stream, or waits.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{FromRequest as _, Request, State},
-    http::StatusCode,
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
 use ostler_core::{
     agent::AgentRef,
     request::{self, Permissions, RequestError, Thinking, TurnRequest},
 };
-use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use tokio::task;
-use utoipa::{
-    IntoParams, ToSchema,
-    openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type},
-};
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiError, Caller, Code, Data, Service,
-    commands::{CommandView, project, stream_url, until_over},
+    accepted::{CommandAccepted, Waiting, accept, check_stream, respond, timeout, timeout_schema},
+    commands::CommandView,
     error::{BodyErrors, Errors},
-    health::provider,
-    once::{Answered, Once},
+    once::Once,
+    projects,
     take::{self, Bytes, Named, Params},
 };
 use crate::{
     clock::Millis,
-    config::{duration, word},
+    config::word,
     gateway::{
         commands::accept::Order,
         inbound::{API, Details, Origin, PAYLOAD, Payload},
@@ -40,20 +37,13 @@ use crate::{
     id::{CommandId, ProjectId},
     key::Scope,
     store::{
-        commands::{CommandKind, CommandState},
-        projects::Project,
+        commands::CommandKind,
     },
     wishes::{Wishes, millis},
 };
 
-/// How long a turn may take at least and at most.
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a request may wait for the end of its command.
-const PATIENCE: Duration = Duration::from_secs(10 * 60);
-/// The longest name of a model or a tool, and of a stream, in characters.
+/// The longest name of a model or a tool, in characters.
 const LONGEST_NAME: usize = 256;
-const LONGEST_STREAM: usize = 64;
 /// How many tools may be named.
 const MOST_TOOLS: usize = 200;
 const MOST_TURNS: u32 = 10_000;
@@ -122,70 +112,6 @@ pub(super) enum ThinkingWord {
     Low,
     Medium,
     High,
-}
-
-/// Reads how long something may take.
-pub(super) fn timeout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    let value = Value::deserialize(from)?;
-    if value.is_null() {
-        return Ok(None);
-    }
-    let read = duration::from_value(&value);
-    let read = read.filter(|timeout| (SHORTEST..=LONGEST).contains(timeout));
-    let wrong = || D::Error::custom("give a time from 1s to 24h, such as 90s, or seconds");
-    read.map(Some).ok_or_else(wrong)
-}
-
-/// Says how it is written.
-pub(super) fn timeout_schema() -> Schema {
-    let text = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .pattern(Some(r"^([1-9][0-9]{0,3}s|[1-9][0-9]{0,2}m|[1-9]h|1[0-9]h|2[0-4]h)$"))
-        .examples(["90s"])
-        .build();
-    let seconds = ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .minimum(Some(1))
-        .maximum(Some(86400))
-        .build();
-    let none = ObjectBuilder::new().schema_type(Type::Null).build();
-    let all = OneOfBuilder::new().item(text).item(seconds).item(none);
-    Schema::OneOf(all.description(Some("How long it may take, from 1 s to 24 h")).build())
-}
-
-/// A command that was accepted.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub(super) struct CommandAccepted {
-    #[schema(value_type = String)]
-    pub(super) command_id: CommandId,
-    /// The name under which its events are read.
-    pub(super) stream_id: String,
-    pub(super) stream_url: String,
-    /// The session that it goes on with; null if it begins a new one.
-    pub(super) session_id: Option<String>,
-    /// Who is asked; null if it is no prompt.
-    pub(super) agent_provider: Option<String>,
-    /// `queued`.
-    pub(super) state: String,
-}
-
-/// How to answer.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct Waiting {
-    /// How long to wait for the end of the command, such as `30s`; at most `10m`
-    #[param(pattern = "^([1-9][0-9]?s|[1-9]m|10m)$")]
-    wait: Option<String>,
-}
-
-impl Waiting {
-    pub(super) fn patience(&self) -> Result<Option<Duration>, ApiError> {
-        let Some(text) = &self.wait else { return Ok(None) };
-        let read = duration::parse(text).filter(|patience| *patience <= PATIENCE);
-        let wrong = || ApiError::bad_request("wait: give a time of at most 10m, such as 30s");
-        read.map(Some).ok_or_else(wrong)
-    }
 }
 
 /// Ask the agent of a project
@@ -266,41 +192,7 @@ async fn give(
     let now = Millis::now();
     let command = CommandId::new();
     let order = order(caller, service, id, command, asked, now).await?;
-    let accepted = accepted(&order);
-    let answer = request.answer(StatusCode::ACCEPTED, &accepted, now)?;
-    let before = match answer.kept() {
-        Some(kept) => service.gateway().command_once(order, kept).await?,
-        None => service.gateway().command(order).await.map(|_| None)?,
-    };
-    respond(service, answer.settle(before)?, patience).await
-}
-
-/// Answers, after a while if the caller wants to know what came of it.
-async fn respond(
-    service: &Service,
-    answered: Answered,
-    patience: Option<Duration>,
-) -> Result<Response, ApiError> {
-    if let Some(patience) = patience {
-        let CommandAccepted { command_id, .. } = answered.read()?;
-        if let Some(over) = until_over(service, command_id, patience).await {
-            return Ok(answered.mark(Data::new(over).into_response()));
-        }
-    }
-    Ok(answered.into_response())
-}
-
-/// Says what was accepted.
-pub(super) fn accepted(order: &Order) -> CommandAccepted {
-    let stream_id = order.stream.clone().unwrap_or_else(|| order.id.to_string());
-    CommandAccepted {
-        command_id: order.id,
-        stream_url: stream_url(order.project, &stream_id),
-        stream_id,
-        session_id: order.wishes.session.clone(),
-        agent_provider: order.wishes.agent.as_deref().map(provider).map(str::to_owned),
-        state: CommandState::Queued.to_string(),
-    }
+    accept(service, order, request, patience, now).await
 }
 
 /// Makes the command that a prompt is, if it can be done.
@@ -313,10 +205,10 @@ async fn order(
     now: Millis,
 ) -> Result<Order, ApiError> {
     check(&asked)?;
-    let project = project(service, id).await?;
+    let project = projects::find(service, id).await?;
     let policy = service.policy();
-    let agent = provider_of(&policy, &project)?;
-    let cwd = directory_of(&project)?;
+    let agent = projects::provider_of(service, &project).await?;
+    let cwd = projects::working_directory(service, &project).await?;
     let base = Wishes {
         agent: Some(agent.name.to_string()),
         cwd: Some(cwd),
@@ -344,18 +236,6 @@ async fn order(
         actor: caller.key.to_string(),
         entry: caller.entry("command.prompt", command, detail, now),
     })
-}
-
-/// Returns who answers in a project.
-fn provider_of(policy: &Policy, project: &Project) -> Result<AgentRef, ApiError> {
-    let name = project.agent.as_deref().unwrap_or(&policy.project_agent);
-    let gone = |error| ApiError::conflict(format!("the project's agent: {error}"));
-    policy.agents.resolve(Some(name)).map_err(gone)
-}
-
-/// Returns where the agents of a project work.
-fn directory_of(project: &Project) -> Result<PathBuf, ApiError> {
-    Ok(PathBuf::from(&project.directory))
 }
 
 /// Checks what can be seen in the request alone.
@@ -386,17 +266,6 @@ fn check(asked: &PromptRequest) -> Result<(), ApiError> {
         request::check_session(session).map_err(wrong)?;
     }
     check_stream(asked.stream_id.as_deref())
-}
-
-/// Checks the name of a stream, which stands in addresses.
-pub(super) fn check_stream(stream: Option<&str>) -> Result<(), ApiError> {
-    let Some(stream) = stream else { return Ok(()) };
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    if (1..=LONGEST_STREAM).contains(&stream.len()) && stream.bytes().all(is_plain) {
-        return Ok(());
-    }
-    let message = format!("stream_id: 1 to {LONGEST_STREAM} of letters, digits, `.`, `_` and `-`");
-    Err(ApiError::bad_request(message))
 }
 
 /// Returns the request that comes of wishes and the configuration.

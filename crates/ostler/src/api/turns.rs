@@ -8,9 +8,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiError, Caller, Data, Service,
-    commands::{Page, limit, next, param, project, told},
+    commands::{Page, limit, next, param},
     error::Errors,
+    events::render::object,
     health::provider,
+    projects,
     take::{Named, Params, Within},
 };
 use crate::{
@@ -105,7 +107,7 @@ async fn list(
     caller.may_in(Scope::ProjectsRead, id)?;
     let n_listed = limit(asked.limit)?;
     let after = param("cursor", asked.cursor.as_ref())?;
-    project(&service, id).await?;
+    projects::find(&service, id).await?;
     let found = service.store().read((id, after, n_listed), |conn, (id, after, limit)| {
         Box::pin(turns::of_project(conn, *id, *after, *limit))
     });
@@ -134,7 +136,7 @@ async fn get(
 ) -> Result<Data<TurnView>, ApiError> {
     caller.may_in(Scope::ProjectsRead, id)?;
     let (after, n_events) = page.read()?;
-    project(&service, id).await?;
+    projects::find(&service, id).await?;
     let found = service.store().read((id, one, after, n_events), |conn, args| {
         Box::pin(async move {
             let (id, one, after, limit) = *args;
@@ -147,6 +149,6 @@ async fn get(
     let (turn, events) =
         found.ok_or_else(|| ApiError::not_found(format!("there is no turn {one}")))?;
     let cursor = next(&events, n_events, |last| last.number.to_string());
-    let events = Some(events.iter().map(told).collect());
+    let events = Some(events.iter().map(object).collect());
     Ok(Data::page(TurnView { events, ..turn.into() }, cursor))
 }

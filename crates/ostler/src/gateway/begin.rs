@@ -24,7 +24,7 @@ use crate::{
         Conn, StoreError, commands as stored_commands,
         conversations::{self, Address, Conversation},
         events::Belonging,
-        jobs, permissions,
+        jobs, permissions, projects,
         sessions::{self, Session},
         turns::{self, NewTurn, StoredTurn, TurnState},
     },
@@ -126,6 +126,11 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
     let (sender, origin) = (payload.sender.clone(), payload.origin);
     let belongs = commands::begun(conn, payload.belongs.clone(), claim.now).await?;
     let place = Place { conversation: id, target, sender, origin, belongs };
+    if let Some(belongs) = &place.belongs
+        && projects::find(conn, belongs.project).await?.is_none()
+    {
+        return unusable(Some(place), "the project was deleted");
+    }
     let history = history(conn, job, claim.now).await?;
     match job.kind.as_str() {
         RESET => {

@@ -272,4 +272,4 @@ fn fate(job: Option<Job>) -> (JobState, CommandResult) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::gateway) mod tests;

@@ -192,18 +192,6 @@ async fn alter(store: &Store, sql: &'static str) {
     altered.await;
 }
 
-/// Takes a project away.
-pub(crate) async fn delete_project(store: &Store, id: ProjectId) {
-    store
-        .must(id, |conn, id| {
-            Box::pin(async move {
-                let sql = "UPDATE projects SET deleted_at = 1 WHERE id = $1";
-                conn.execute(sql, values![*id]).await
-            })
-        })
-        .await;
-}
-
 /// Empties the queue, so that one store serves many runs of a property.
 pub(crate) async fn clear_queue(store: &Store) {
     store

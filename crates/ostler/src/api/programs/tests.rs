@@ -10,7 +10,8 @@ use crate::{
     id::{CommandId, ProjectId},
     key::Scope,
     store::{
-        Store, audit, commands,
+        Store, audit,
+        commands::{self, Filter},
         projects::{self, Project, ProjectSettings},
         testing::on_both,
     },
@@ -103,7 +104,7 @@ on_both! {
             let message = answer.body["error"]["message"].as_str().unwrap();
             assert!(message.contains(says), "{body}: {message}");
         }
-        let commands = rig.gateway.store.must(id, |conn, id| Box::pin(commands::list(conn, *id, None, 10)));
+        let commands = rig.gateway.store.must(id, |conn, id| Box::pin(commands::list(conn, *id, Filter::default(), None, 10)));
         assert!(commands.await.is_empty());
         let other = format!("/projects/{}/shell", ProjectId::new());
         assert_eq!(rig.post(&other, json!({ "command": "true" })).await.code(), "NOT_FOUND");

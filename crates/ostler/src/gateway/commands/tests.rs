@@ -39,7 +39,7 @@ pub(super) async fn project(store: &Store, name: &str) -> ProjectId {
     project.id
 }
 
-pub(super) fn entry(subject: impl ToString) -> Entry {
+pub(in crate::gateway) fn entry(subject: impl ToString) -> Entry {
     Entry {
         at: Millis(1),
         actor: "key_1".to_owned(),

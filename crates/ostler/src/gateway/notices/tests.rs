@@ -9,7 +9,10 @@ use super::{
 use crate::{
     channel::testing::{Receiver, Request},
     config::Api,
-    gateway::testing::{Knobs, Rig},
+    gateway::{
+        commands::tests::entry,
+        testing::{Knobs, Rig},
+    },
     store::{
         Store,
         testing::{on_both, outbox_rows},
@@ -147,7 +150,7 @@ on_both! {
         let delivery = deliver_as_usual(&store, rig.policy.subscribe());
         let id = command(&rig.gateway, mine, "hang").await;
         rig.until_hanging().await;
-        rig.gateway.cancel_command(id).await.unwrap();
+        rig.gateway.cancel_command(id, entry(id)).await.unwrap();
         rig.gateway.look_again();
         let told = [("command.started", "running"), ("command.failed", "cancelled")];
         assert_eq!(heard(&mut receiver, 2).await, expected(&told, id));

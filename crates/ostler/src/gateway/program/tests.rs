@@ -16,7 +16,7 @@ use super::*;
 use crate::{
     clock::Millis,
     gateway::{
-        commands::{CommandResult, accept::Order},
+        commands::{CommandResult, accept::Order, tests::entry},
         testing::{Knobs, Rig},
     },
     id::{CommandId, ProjectId},
@@ -267,9 +267,9 @@ on_both! {
         rig.gateway.command(runs).await.unwrap();
         let pid = until_read(&pipe).await;
         rig.gateway.command(waits).await.unwrap();
-        let outcome = rig.gateway.cancel_command(waits_id).await.unwrap();
+        let outcome = rig.gateway.cancel_command(waits_id, entry(waits_id)).await.unwrap();
         assert_eq!(outcome, CancelOutcome::Cancelled);
-        let outcome = rig.gateway.cancel_command(runs_id).await.unwrap();
+        let outcome = rig.gateway.cancel_command(runs_id, entry(runs_id)).await.unwrap();
         assert_eq!(outcome, CancelOutcome::Requested);
         let (events, result) = end_of(&rig, runs_id).await;
         assert_eq!((kind(&result), result.exit_code), ("cancelled", 130));
