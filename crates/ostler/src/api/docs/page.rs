@@ -29,7 +29,9 @@ pub(super) fn page(document: &Value) -> (String, String) {
     let tags = document["tags"].as_array().map(Vec::as_slice).unwrap_or_default();
     let groups = tags.iter().map(|tag| {
         let name = tag["name"].as_str().unwrap_or_default();
-        let has_it = |operation: &&Operation<'_>| operation.of["tags"][0] == name;
+        let has_it = |operation: &&Operation<'_>| {
+            operation.of.pointer("/tags/0").is_some_and(|tag| tag == name)
+        };
         (name, tag, operations.iter().filter(has_it).collect::<Vec<_>>())
     });
     let (mut list, mut body) = (String::new(), String::new());

@@ -47,7 +47,7 @@ pub(super) fn shape(document: &Value, schema: &Value) -> String {
             kinds.map(|kind| one(document, kind, schema)).collect::<Vec<_>>().join(" or ")
         }
         Value::String(kind) => one(document, kind, schema),
-        _ => "anything".to_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => "anything".to_owned(),
     }
 }
 

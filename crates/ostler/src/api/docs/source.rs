@@ -15,7 +15,7 @@ pub(super) fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
 
 /// Returns all named schemas.
 pub(super) fn schemas(document: &Value) -> Option<&Map<String, Value>> {
-    document["components"]["schemas"].as_object()
+    document.pointer("/components/schemas")?.as_object()
 }
 
 /// Returns what is in the envelope that a schema is, if it is one.
