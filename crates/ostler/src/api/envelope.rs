@@ -42,6 +42,11 @@ impl<T> Data<T> {
         Self { status: StatusCode::CREATED, ..Self::new(data) }
     }
 
+    /// Answers with a status that says more.
+    pub(crate) fn with_status(status: StatusCode, data: T) -> Self {
+        Self { status, ..Self::new(data) }
+    }
+
     /// Answers with a page, and where the next one begins.
     pub(crate) fn page(data: T, next_cursor: Option<String>) -> Self {
         let meta = Meta { request_id: request::id(), next_cursor };

@@ -6,8 +6,8 @@
 //! let request = once.request(&caller, &bytes);
 //! if let Some(before) = request.answered(&service).await? { return Ok(before); }
 //! let answer = request.answer(StatusCode::CREATED, &view, now)?;
-//! // The first thing of the write; if it returns something, nothing is done:
-//! let before = answer.keep(conn).await?;
+//! // The first thing of the write; if there is an answer, nothing else is done:
+//! let before = answered_requests::keep(conn, &answer.kept()).await?;
 //! answer.settle(before)
 //! ```
 
@@ -26,7 +26,7 @@ use super::{ApiError, Caller, Code, Data, Service};
 use crate::{
     clock::Millis,
     store::{
-        Conn, StoreError,
+        StoreError,
         answered_requests::{self, AnsweredRequest},
     },
 };
@@ -159,24 +159,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Keeps it: the first thing of the write that does what was asked for. If
-    /// something is returned, that was done before, and nothing is to be done.
-    pub(crate) async fn keep(
-        &self,
-        conn: &mut Conn,
-    ) -> Result<Option<AnsweredRequest>, StoreError> {
-        match &self.kept {
-            Some(kept) => answered_requests::keep(conn, kept).await,
-            None => Ok(None),
-        }
-    }
-
-    /// Returns what is to be kept, if anything is, for who does the write himself.
+    /// Returns what is to be kept with what was asked for, if anything is.
     pub(crate) fn kept(&self) -> Option<AnsweredRequest> {
         self.kept.clone()
     }
 
-    /// Returns what to answer, by what [`Self::keep`] returned.
+    /// Returns what to answer, by what was kept before.
     pub(crate) fn settle(self, before: Option<AnsweredRequest>) -> Result<Answered, ApiError> {
         match (before, self.kept) {
             // The write was done a second time, and found what it did the first time.

@@ -36,9 +36,7 @@ use crate::{
     },
     id::{CommandId, ProjectId},
     key::Scope,
-    store::{
-        commands::CommandKind,
-    },
+    store::commands::CommandKind,
     wishes::{Wishes, millis},
 };
 

@@ -4,7 +4,7 @@ mod refused;
 mod waiting;
 
 use ostler_core::request::Permissions;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     store::{
         StoreError,
         audit::{self, Entry},
-        projects::{self, ProjectSettings},
+        projects::{self, Project, ProjectSettings},
         testing::on_both,
     },
 };
