@@ -40,8 +40,11 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
 /// Which agents there are, looked up now and then.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Look {
-    seen: Arc<Mutex<Option<(Instant, BTreeMap<String, Availability>)>>>,
+    seen: Arc<Mutex<Option<Seen>>>,
 }
+
+/// What was seen, and when.
+type Seen = (Instant, BTreeMap<String, Availability>);
 
 /// Whether an agent could run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

@@ -123,7 +123,7 @@ fn what_cannot_be_a_folder_is_told() {
 fn a_folder_that_cannot_be_entered_is_refused() {
     let tree = Tree::new();
     let app = tree.root.join("app");
-    fs::set_permissions(&app, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&app, fs::Permissions::from_mode(0o000)).unwrap();
     let asked = [tree.ask("app"), tree.ask("app/deep")];
     fs::set_permissions(&app, fs::Permissions::from_mode(0o755)).unwrap();
     // Nothing is closed to root.
@@ -139,7 +139,7 @@ fn roots_may_be_missing_several_or_links() {
     assert_eq!(confined(&[], &app), Err(Misplaced::NoRoots));
     assert_eq!(meant(&[], "app"), Err(Misplaced::NoRoots));
     let gone = tree.root.join("gone");
-    assert_eq!(confined(&[gone.clone()], &app), Err(Misplaced::RootsGone));
+    assert_eq!(confined(std::slice::from_ref(&gone), &app), Err(Misplaced::RootsGone));
     let both = [gone, tree.root.clone()];
     assert_eq!(confined(&both, &app), Ok(app.clone()));
     assert_eq!(meant(&both, "app"), Err(Misplaced::Relative));
