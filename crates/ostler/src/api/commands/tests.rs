@@ -76,9 +76,9 @@ on_both! {
         let all = rig.get(&path).await.data();
         let all = all.as_array().unwrap();
         assert!(all.len() > 2);
-        assert_eq!(all.last().unwrap()["type"], "command_complete");
+        assert_eq!(all.last().unwrap()["type"], "complete");
         assert_eq!(all.last().unwrap()["command_id"], id);
-        assert!(all.is_sorted_by_key(|event| event["id"].as_i64().unwrap()));
+        assert!(all.is_sorted_by_key(|event| event["event_id"].as_i64().unwrap()));
         let (mut after, mut read) = (0, Vec::new());
         loop {
             let page = rig.get(&format!("{path}?after={after}&limit=1")).await;
@@ -173,10 +173,10 @@ on_both! {
         assert_eq!((&failed["state"], &failed["agent_provider"]), (&json!("ended"), &json!("pi")));
         assert_eq!(failed["report"]["error"]["kind"], "crashed");
         let events = failed["events"].as_array().unwrap();
-        assert!(events.is_sorted_by_key(|event| event["id"].as_i64().unwrap()));
-        assert!(events.iter().any(|event| event["type"] == "complete"));
+        assert!(events.is_sorted_by_key(|event| event["event_id"].as_i64().unwrap()));
+        assert!(events.iter().any(|event| event["type"] == "agent_complete"));
         let one = rig.get(&format!("{path}/{id}?limit=1")).await;
-        assert_eq!(one.body["meta"]["next_cursor"], events[0]["id"].to_string());
+        assert_eq!(one.body["meta"]["next_cursor"], events[0]["event_id"].to_string());
         assert_eq!(one.data()["events"], json!([events[0]]));
         rig.stop().await;
     }

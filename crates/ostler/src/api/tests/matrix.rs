@@ -49,10 +49,48 @@ const CASES: &[Case] = &[
     ("GET /keys/{key}", nothing, NotFound),
     ("DELETE /keys/{key}", nothing, NotFound),
     ("GET /audit", nothing, Forbidden),
+    ("GET /metrics", nothing, Forbidden),
+    ("GET /agents", nothing, Allowed),
+    ("GET /agents/default", nothing, Allowed),
+    ("PUT /agents/default", |_| json!({ "agent_provider": "pi" }), Forbidden),
+    ("GET /agents/{agent}", nothing, Allowed),
+    ("GET /agents/{agent}/health", nothing, Allowed),
+    ("GET /projects", nothing, Allowed),
+    ("POST /projects", |world| json!({ "name": "new", "directory": world.directory }), Forbidden),
+    ("GET /projects/{project}", nothing, NotFound),
+    ("PATCH /projects/{project}", |_| json!({ "name": "renamed" }), NotFound),
+    ("DELETE /projects/{project}", nothing, NotFound),
+    ("POST /projects/{project}/prompt", |_| json!({ "prompt": "hello" }), NotFound),
+    ("POST /projects/{project}/claude", |_| json!({ "prompt": "hello" }), NotFound),
+    ("POST /projects/{project}/shell", |_| json!({ "command": "true" }), NotFound),
+    ("POST /projects/{project}/git", |_| json!({ "args": ["status"] }), NotFound),
+    ("GET /projects/{project}/events", nothing, NotFound),
+    ("GET /projects/{project}/commands", nothing, NotFound),
+    ("GET /projects/{project}/commands/{command}", nothing, NotFound),
+    ("GET /projects/{project}/commands/{command}/events", nothing, NotFound),
+    ("POST /projects/{project}/commands/{command}/cancel", nothing, NotFound),
+    ("GET /projects/{project}/turns", nothing, NotFound),
+    ("GET /projects/{project}/turns/{turn}", nothing, NotFound),
+    ("GET /projects/{project}/permissions", nothing, NotFound),
+    (
+        "POST /projects/{project}/permissions/{permission}",
+        |_| json!({ "decision": "deny" }),
+        NotFound,
+    ),
+    ("GET /webhooks", nothing, Allowed),
+    ("POST /webhooks", webhook, NotFound),
+    ("GET /webhooks/{webhook}", nothing, NotFound),
+    ("DELETE /webhooks/{webhook}", nothing, NotFound),
+    ("GET /webhooks/{webhook}/deliveries", nothing, NotFound),
 ];
 
 fn nothing(_: &World) -> Value {
     Value::Null
+}
+
+fn webhook(world: &World) -> Value {
+    let (url, events) = ("https://example.org/", ["command.completed"]);
+    json!({ "url": url, "events": events, "project_id": world.project })
 }
 
 /// What there is for an operation: its own, for it may be the one that deletes it.
@@ -198,7 +236,8 @@ fn every_operation_is_open_on_purpose_or_has_a_case() {
 on_both! {
     async fn only_the_right_keys_open_each_operation(store: Store) {
         let trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
-        let api = Api { trusted_proxies, ..Knobs::default().api };
+        let shell = vec!["true".to_owned()];
+        let api = Api { trusted_proxies, shell, ..Knobs::default().api };
         let rig = Rig::with(store, Knobs { api, ..Knobs::default() }).await;
         for (number, (name, scope)) in operations().into_iter().enumerate() {
             let Some(scope) = scope else { continue };

@@ -41,7 +41,8 @@ pub(super) async fn project(store: &Store, name: &str) -> ProjectId {
 
 pub(in crate::gateway) fn entry(subject: impl ToString) -> Entry {
     Entry {
-        at: Millis(1),
+        // Old lines are removed when a gateway starts.
+        at: Millis::now(),
         actor: "key_1".to_owned(),
         action: "command.prompt".to_owned(),
         subject: subject.to_string(),
@@ -341,7 +342,7 @@ fn the_exit_code_is_that_of_the_program_unless_it_belies_the_result() {
 #[test]
 fn a_result_has_what_the_report_says() {
     let report = json!({
-        "agent": "pi", "model": "m", "session_id": "s", "stop_reason": "end_turn",
+        "agent": "pi", "model": "m", "session_id": "s", "truncated": true, "stop_reason": "end_turn",
         "response_text": "t", "duration_ms": 5, "usage": { "input_tokens": 1 }, "error": null,
         "more": "of it",
     });
@@ -349,7 +350,7 @@ fn a_result_has_what_the_report_says() {
     let expected = json!({
         "exit_code": 0, "duration_ms": 5, "session_id": "s", "provider": "pi", "model": "m",
         "stop_reason": "end_turn", "response_text": "t", "is_error": false, "error": null,
-        "usage": { "input_tokens": 1 },
+        "usage": { "input_tokens": 1 }, "truncated": true,
     });
     assert_eq!(result, expected);
 }
