@@ -167,8 +167,10 @@ pub(crate) async fn list(
     after: Option<KeyId>,
     limit: u32,
 ) -> Result<Vec<StoredKey>, StoreError> {
-    let sql = "SELECT * FROM keys WHERE $1 IS NULL OR id < $1 ORDER BY id DESC LIMIT +$2";
-    let rows = conn.fetch_all(sql, values![after, i64::from(limit)]).await?;
+    // No id is above this: the digits are all lower.
+    let before = after.map_or_else(|| "key_g".to_owned(), |id| id.to_string());
+    let sql = "SELECT * FROM keys WHERE id < $1 ORDER BY id DESC LIMIT +$2";
+    let rows = conn.fetch_all(sql, values![&before, i64::from(limit)]).await?;
     rows.iter().map(StoredKey::from_row).collect()
 }
 
