@@ -134,7 +134,7 @@ async fn list(
 
 /// What may be decided.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 enum Verdict {
     /// This time.
     Allow,
@@ -142,6 +142,19 @@ enum Verdict {
     /// the session is open.
     AllowAlways,
     Deny,
+}
+
+impl TryFrom<String> for Verdict {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "allow" => Ok(Self::Allow),
+            "allow_always" => Ok(Self::AllowAlways),
+            "deny" => Ok(Self::Deny),
+            _ => Err(format!("{text:?} is none of allow, allow_always, deny")),
+        }
+    }
 }
 
 impl From<Verdict> for Decision {

@@ -93,6 +93,7 @@ on_both! {
             json!({}),
             json!({ "decision": "perhaps" }),
             json!({ "decision": "ALLOW" }),
+            json!({ "decision": { "allow": null } }),
             json!({ "decision": "allow", "text": "a\u{0}b" }),
             json!({ "decision": "allow", "text": "x".repeat(LONGEST + 1) }),
             json!({ "decision": "allow", "text": 5 }),
