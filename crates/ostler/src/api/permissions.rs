@@ -6,7 +6,7 @@ use axum::{
 };
 use ostler_core::permission::{Answer, Decision};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -220,8 +220,8 @@ async fn answer(
         return Err(unknown());
     }
     let said = Answer { decision: decision.into(), text };
-    let by = Actor::Operator(caller.key.to_string());
-    let answered = service.gateway().answer(one, said, by).await;
+    let by = caller.entry("permission", one, json!({ "project": id }), Millis::now());
+    let answered = service.gateway().answer(one, said, Actor::Caller(by)).await;
     answered.map_err(|error| match error {
         AnswerError::Unknown => unknown(),
         AnswerError::NotYours => ApiError::forbidden(error.to_string()),
