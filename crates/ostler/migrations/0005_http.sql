@@ -105,6 +105,8 @@ CREATE TABLE webhooks (
     deleted_at BIGINT
 );
 
+CREATE INDEX audit_by_actor ON audit (actor, id);
+
 -- What was chosen while the gateway ran, and outlives it.
 CREATE TABLE choices (
     name TEXT NOT NULL PRIMARY KEY,

@@ -24,6 +24,8 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
+// An object with one of the words as its field would be taken for the word.
+#[serde(try_from = "String")]
 pub(crate) enum Scope {
     #[serde(rename = "projects:read")]
     ProjectsRead,
@@ -79,6 +81,14 @@ impl FromStr for Scope {
     fn from_str(text: &str) -> Result<Self, NoScope> {
         let found = Self::ALL.into_iter().find(|scope| scope.as_str() == text);
         found.ok_or_else(|| NoScope(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Scope {
+    type Error = NoScope;
+
+    fn try_from(text: String) -> Result<Self, NoScope> {
+        text.parse()
     }
 }
 
@@ -178,6 +188,10 @@ mod tests {
         for scope in Scope::ALL {
             assert_eq!(scope.as_str().parse(), Ok(scope));
             assert_eq!(serde_json::to_value(scope).unwrap(), scope.as_str());
+            let word = serde_json::json!(scope.as_str());
+            assert_eq!(serde_json::from_value::<Scope>(word).unwrap(), scope);
+            let object = serde_json::json!({ scope.as_str(): null });
+            assert!(serde_json::from_value::<Scope>(object).is_err());
         }
         let error = "root".parse::<Scope>().unwrap_err().to_string();
         assert!(error.contains("projects:read") && error.contains("admin"), "{error}");

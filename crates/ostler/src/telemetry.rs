@@ -195,7 +195,6 @@ impl Telemetry {
     }
 
     /// Counts somebody who reads a stream of events, for as long as he does.
-    #[cfg_attr(not(test), expect(dead_code, reason = "streams of events count their readers"))]
     pub(crate) fn subscribed(&self) -> Subscribed {
         let gauge = self.gauge(&names::SUBSCRIBERS, &[]);
         gauge.increment(1.0);

@@ -145,6 +145,10 @@ pub(super) fn timeout_schema() -> Schema {
 pub(super) fn check_stream(stream: Option<&str>) -> Result<(), ApiError> {
     let Some(stream) = stream else { return Ok(()) };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    // A command without a stream has one with its id, which is its alone.
+    if stream.parse::<CommandId>().is_ok() {
+        return Err(ApiError::bad_request("stream_id: it must not be the id of a command"));
+    }
     if (1..=LONGEST_STREAM).contains(&stream.len()) && stream.bytes().all(is_plain) {
         return Ok(());
     }

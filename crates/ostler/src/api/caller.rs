@@ -157,6 +157,7 @@ fn shown(headers: &HeaderMap) -> Option<&str> {
     let authorization = text(&AUTHORIZATION);
     let (scheme, key) = authorization.and_then(|value| value.split_once(' ')).unwrap_or_default();
     let bearer = scheme.eq_ignore_ascii_case("bearer").then(|| key.trim());
+    let bearer = bearer.filter(|key| KeyText::read(key).is_some());
     bearer.or_else(|| text(&API_KEY)).or(authorization.map(|_| ""))
 }
 

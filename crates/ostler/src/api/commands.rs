@@ -41,6 +41,8 @@ const USUAL: u32 = 50;
 /// How many events a page has at most, and unless somebody says otherwise.
 const MOST_EVENTS: u32 = 500;
 const USUAL_EVENTS: u32 = 100;
+/// How long who waits for the end of a command lets pass before he looks again.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
@@ -317,7 +319,7 @@ async fn cancel(
 }
 
 /// Waits until a command is over, and returns it; nothing if that takes too long,
-/// or the gateway stops.
+/// it is gone, or the gateway stops.
 pub(super) async fn until_over(
     service: &Service,
     id: CommandId,
@@ -328,16 +330,22 @@ pub(super) async fn until_over(
     let mut phase = service.shared.phase.clone();
     let deadline = Instant::now() + patience;
     loop {
-        let found = service.store().read(id, |conn, id| Box::pin(commands::find(conn, *id)));
+        let is_open = service.store().read(id, |conn, id| Box::pin(commands::is_open(conn, *id)));
         // It was accepted, whatever is the matter with the store now.
-        let found: Result<_, StoreError> = found.await;
-        if let Ok(Some(found)) = found
-            && found.ended_at.is_some()
-        {
-            return Some(found.into());
+        let is_open: Result<bool, StoreError> = is_open.await;
+        if let Ok(false) = is_open {
+            let found = service.store().read(id, |conn, id| Box::pin(commands::find(conn, *id)));
+            let found: Result<_, StoreError> = found.await;
+            return found.ok().flatten().map(CommandView::from);
         }
+        // The events are those of everybody: there may be many at once.
+        let next_look = Instant::now() + BETWEEN_LOOKS;
+        let woken = async {
+            wakeups.next().await;
+            time::sleep_until(next_look).await;
+        };
         tokio::select! {
-            _ = wakeups.next() => {}
+            () = woken => {}
             () = time::sleep_until(deadline) => return None,
             _ = phase.wait_for(|phase| *phase == Phase::Stopping) => return None,
         }

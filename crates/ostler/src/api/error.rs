@@ -117,7 +117,7 @@ impl From<Refusal> for ApiError {
                 Self::new(Code::TooManyRequests, message).retry_after(PAUSE)
             }
             Refusal::Enqueue(EnqueueError::Store(error)) => error.into(),
-            Refusal::Project(_) => Self::not_found(message),
+            Refusal::Project(_) | Refusal::Session(_) => Self::not_found(message),
             Refusal::Empty
             | Refusal::Address(_)
             | Refusal::Message(_)

@@ -45,6 +45,7 @@ use crate::{
         events::{self, Extent, Selection},
         projects,
     },
+    telemetry::Subscribed,
 };
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -141,6 +142,7 @@ async fn stream(
         project,
         tick,
         timer: Box::pin(time::sleep(tick)),
+        _subscribed: service.gateway().telemetry().subscribed(),
     };
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
@@ -193,6 +195,8 @@ struct Tells {
     /// How often to show that the stream lives, and to look whether it may.
     tick: Duration,
     timer: Pin<Box<Sleep>>,
+    /// Counts the reader for as long as there is one.
+    _subscribed: Subscribed,
 }
 
 impl Tells {

@@ -6,7 +6,7 @@ use axum::{
 };
 use ostler_core::permission::{Answer, Decision};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -134,7 +134,7 @@ async fn list(
 
 /// What may be decided.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 enum Verdict {
     /// This time.
     Allow,
@@ -142,6 +142,19 @@ enum Verdict {
     /// the session is open.
     AllowAlways,
     Deny,
+}
+
+impl TryFrom<String> for Verdict {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "allow" => Ok(Self::Allow),
+            "allow_always" => Ok(Self::AllowAlways),
+            "deny" => Ok(Self::Deny),
+            _ => Err(format!("{text:?} is none of allow, allow_always, deny")),
+        }
+    }
 }
 
 impl From<Verdict> for Decision {
@@ -207,8 +220,8 @@ async fn answer(
         return Err(unknown());
     }
     let said = Answer { decision: decision.into(), text };
-    let by = Actor::Operator(caller.key.to_string());
-    let answered = service.gateway().answer(one, said, by).await;
+    let by = caller.entry("permission", one, json!({ "project": id }), Millis::now());
+    let answered = service.gateway().answer(one, said, Actor::Caller(by)).await;
     answered.map_err(|error| match error {
         AnswerError::Unknown => unknown(),
         AnswerError::NotYours => ApiError::forbidden(error.to_string()),

@@ -112,6 +112,8 @@ async fn run_shell(
     caller.may_in(Scope::ProjectsExecute, id)?;
     let patience = waiting.patience()?;
     let Bytes(bytes) = Bytes::from_request(request, &service).await?;
+    // What was answered in a project is gone with it.
+    projects::find(&service, id).await?;
     let request = once.request(&caller, &bytes);
     if let Some(before) = request.answered(&service).await? {
         return respond(&service, before, patience).await;
@@ -159,6 +161,8 @@ async fn run_git(
     caller.may_in(Scope::ProjectsExecute, id)?;
     let patience = waiting.patience()?;
     let Bytes(bytes) = Bytes::from_request(request, &service).await?;
+    // What was answered in a project is gone with it.
+    projects::find(&service, id).await?;
     let request = once.request(&caller, &bytes);
     if let Some(before) = request.answered(&service).await? {
         return respond(&service, before, patience).await;

@@ -5,7 +5,7 @@ mod view;
 use std::path::PathBuf;
 
 use axum::extract::{FromRequest as _, Request, State};
-use ostler_core::agent::AgentRef;
+use ostler_core::{agent::AgentRef, request::Permissions};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -79,7 +79,8 @@ struct NewProject {
 
 /// Makes a project
 ///
-/// A key that is for some projects only cannot make others.
+/// A key that is for some projects only cannot make others. `permissions` other than
+/// `read-only`, and `allowed_tools`, need the scope `admin`.
 #[utoipa::path(post, path = "/projects", tag = "projects", request_body = NewProject,
     security(("key" = ["projects:execute"])),
     responses((status = 201, body = Data<ProjectView>), Errors, BodyErrors))]
@@ -90,6 +91,13 @@ async fn create(
 ) -> Result<Data<ProjectView>, ApiError> {
     caller.may_everywhere(Scope::ProjectsExecute)?;
     let Body(new): Body<NewProject> = Body::from_request(request, &service).await?;
+    let settings = new.settings.unwrap_or_default();
+    // Null clears what is not there yet.
+    may_decide(
+        &caller,
+        settings.permissions.filter(Option::is_some),
+        matches!(settings.allowed_tools, Some(Some(_))),
+    )?;
     let (id, now) = (ProjectId::new(), Millis::now());
     let draft = Draft {
         id,
@@ -97,7 +105,7 @@ async fn create(
         directory: new.directory,
         create: new.create,
         agent: new.agent_provider,
-        settings: new.settings.unwrap_or_default(),
+        settings,
     };
     let entry = caller.entry("project.create", id, json!({}), now);
     let project = project::create(service.store(), service.policy(), draft, entry, now).await?;
@@ -212,10 +220,26 @@ fn given_settings<'de, D: Deserializer<'de>>(
     settings(from).map(Some)
 }
 
+/// Returns an error unless the caller may change so much of what agents may do: who
+/// may prompt may be stricter than before, and no more.
+fn may_decide(
+    caller: &Caller,
+    permissions: Option<Option<Permissions>>,
+    is_about_tools: bool,
+) -> Result<(), ApiError> {
+    let is_strict = matches!(permissions, None | Some(Some(Permissions::ReadOnly)));
+    if is_strict && !is_about_tools {
+        return Ok(());
+    }
+    let message = "settings: only a key with the scope admin decides what agents may do";
+    caller.may(Scope::Admin).map_err(|_| ApiError::forbidden(message))
+}
+
 /// Changes a project
 ///
 /// Another agent must be one that could run, and begins without the sessions of the
-/// one before.
+/// one before. A change of `permissions` to anything but `read-only`, of
+/// `allowed_tools` or of all settings at once needs the scope `admin`.
 #[utoipa::path(patch, path = "/projects/{project}", tag = "projects",
     request_body = ProjectChange,
     params(("project" = String, Path, description = "The id of a project",
@@ -232,6 +256,13 @@ async fn patch(
     find(&service, id).await?;
     let Body(change): Body<ProjectChange> = Body::from_request(request, &service).await?;
     let ProjectChange { name, agent_provider: agent, settings } = change;
+    match &settings {
+        Some(Some(change)) => {
+            may_decide(&caller, change.permissions, change.allowed_tools.is_some())?;
+        }
+        Some(None) => may_decide(&caller, Some(None), true)?,
+        None => {}
+    }
     let settings = settings.map(|change| change.map_or(SettingsPatch::Clear, SettingsPatch::Merge));
     let change = Change { name, agent, settings };
     let now = Millis::now();

@@ -42,6 +42,8 @@ use crate::{
 
 /// The longest name of a model or a tool, in characters.
 const LONGEST_NAME: usize = 256;
+/// The longest name of a session, in bytes: it becomes part of a longer one.
+const LONGEST_SESSION: usize = 400;
 /// How many tools may be named.
 const MOST_TOOLS: usize = 200;
 const MOST_TURNS: u32 = 10_000;
@@ -61,7 +63,7 @@ pub(super) struct PromptRequest {
     #[schema(min_length = 1, max_length = 256, pattern = r"^[A-Za-z0-9][ -~]*$")]
     model: Option<String>,
     /// The session to go on with; a new one if there is none
-    #[schema(min_length = 1, max_length = 512, pattern = r"^[A-Za-z0-9][!-~]*$")]
+    #[schema(min_length = 1, max_length = 400, pattern = r"^[A-Za-z0-9][!-~]*$")]
     session_id: Option<String>,
     /// The only tools to allow
     #[schema(max_items = 200)]
@@ -182,6 +184,8 @@ async fn give(
     caller.may_in(Scope::ProjectsExecute, id)?;
     let patience = waiting.patience()?;
     let Bytes(bytes) = Bytes::from_request(request, service).await?;
+    // What was answered in a project is gone with it.
+    projects::find(service, id).await?;
     let request = once.request(caller, &bytes);
     if let Some(before) = request.answered(service).await? {
         return respond(service, before, patience).await;
@@ -262,6 +266,10 @@ fn check(asked: &PromptRequest) -> Result<(), ApiError> {
     if let Some(session) = &asked.session_id {
         let wrong = |error: RequestError| ApiError::bad_request(error.to_string());
         request::check_session(session).map_err(wrong)?;
+        if session.len() > LONGEST_SESSION {
+            let message = format!("session_id: at most {LONGEST_SESSION} bytes");
+            return Err(ApiError::bad_request(message));
+        }
     }
     check_stream(asked.stream_id.as_deref())
 }

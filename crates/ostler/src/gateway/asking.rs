@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use ostler_core::permission::{Answer, DecidedBy, Decision, Permission};
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::{
@@ -24,6 +25,9 @@ const OPEN: std::time::Duration = std::time::Duration::from_secs(300);
 pub(crate) enum Actor {
     /// Whoever runs the gateway may answer everything.
     Operator(String),
+    /// Somebody with a key that is for this: the line of the audit, as far as it is
+    /// about him and his request.
+    Caller(Entry),
     /// Somebody in a channel, by the name that the channel vouches for.
     #[cfg_attr(not(test), expect(dead_code, reason = "for channels in which people answer"))]
     Sender(String),
@@ -33,13 +37,24 @@ impl Actor {
     fn name(&self) -> &str {
         match self {
             Self::Operator(name) | Self::Sender(name) => name,
+            Self::Caller(entry) => &entry.actor,
         }
+    }
+
+    /// Returns what the audit says beside who it was and what he decided.
+    fn detail(&self, asked: String) -> String {
+        let Self::Caller(entry) = self else { return asked };
+        let mut detail: Map<String, Value> =
+            serde_json::from_str(&entry.detail).unwrap_or_default();
+        let asked = serde_json::from_str(&asked).unwrap_or(Value::String(asked));
+        detail.insert("asked".to_owned(), asked);
+        Value::Object(detail).to_string()
     }
 
     /// Whether this one may answer: the operator, or who asked the agent.
     fn may_answer(&self, request: &StoredRequest) -> bool {
         match self {
-            Self::Operator(_) => true,
+            Self::Operator(_) | Self::Caller(_) => true,
             Self::Sender(name) => request.request.asked_of.as_deref() == Some(name),
         }
     }
@@ -145,7 +160,7 @@ async fn decide(
         actor: by.name().to_owned(),
         action: format!("permission.{decision}"),
         subject: id.to_string(),
-        detail: request.request.body,
+        detail: by.detail(request.request.body),
     };
     Ok(audit::add(conn, &entry).await?)
 }

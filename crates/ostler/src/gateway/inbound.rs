@@ -177,6 +177,8 @@ pub(crate) enum Refusal {
     Stopping,
     #[error("there is no project {0}")]
     Project(ProjectId),
+    #[error("there is no session {0:?} in this project")]
+    Session(String),
     #[error(transparent)]
     Enqueue(#[from] EnqueueError),
 }
@@ -202,6 +204,7 @@ impl WriteError for Refusal {
             | Self::Sender(_)
             | Self::NobodyThere
             | Self::Project(_)
+            | Self::Session(_)
             | Self::Stopping => None,
         }
     }
@@ -221,7 +224,8 @@ impl Refusal {
             | Self::NoText
             | Self::Sender(_)
             | Self::NobodyThere
-            | Self::Project(_) => "invalid_request",
+            | Self::Project(_)
+            | Self::Session(_) => "invalid_request",
             Self::Stopping => "stopping",
             Self::Enqueue(EnqueueError::QueueFull { .. }) => "queue_full",
             Self::Enqueue(EnqueueError::Store(_)) => "store",

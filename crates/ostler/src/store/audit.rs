@@ -3,7 +3,7 @@
 
 use super::{
     Conn, StoreError,
-    db::{Row, values},
+    db::{Row, Value, values},
 };
 use crate::{clock::Millis, id::AuditId};
 
@@ -63,22 +63,37 @@ pub(crate) async fn list(
     filter: &Filter,
     limit: u32,
 ) -> Result<Vec<(AuditId, Entry)>, StoreError> {
-    let sql = "SELECT * FROM audit
-               WHERE ($1 IS NULL OR id < $1) AND ($2 IS NULL OR actor = $2)
-                 AND ($3 IS NULL OR action = $3) AND ($4 IS NULL OR subject = $4)
-                 AND ($5 IS NULL OR at >= $5) AND ($6 IS NULL OR at < $6)
-               ORDER BY id DESC LIMIT +$7";
-    let values = values![
-        filter.after,
-        filter.actor.as_deref(),
-        filter.action.as_deref(),
-        filter.subject.as_deref(),
-        filter.since,
-        filter.until,
-        i64::from(limit)
-    ];
+    // No id is above this: the digits are all lower.
+    let before = filter.after.map_or_else(|| "aud_g".to_owned(), |id| id.to_string());
+    let mut values = vec![Value::from(&before), Value::from(i64::from(limit))];
+    // What nobody asks for would keep indexes from being used.
+    let conditions: Vec<String> = filter
+        .conditions()
+        .into_iter()
+        .filter_map(|(condition, value)| {
+            values.push(value?);
+            Some(format!(" AND {condition} ${}", values.len()))
+        })
+        .collect();
+    let sql = format!(
+        "SELECT * FROM audit WHERE id < $1{} ORDER BY id DESC LIMIT +$2",
+        conditions.concat()
+    );
     let line = |row: &Row| Ok((row.parsed("id")?, Entry::from_row(row)?));
-    conn.fetch_all(sql, values).await?.iter().map(line).collect()
+    conn.fetch_all(sql, &values).await?.iter().map(line).collect()
+}
+
+impl Filter {
+    /// Returns everything that can be asked for, with the value if it is.
+    fn conditions(&self) -> [(&'static str, Option<Value<'_>>); 5] {
+        [
+            ("actor =", self.actor.as_ref().map(Value::from)),
+            ("action =", self.action.as_ref().map(Value::from)),
+            ("subject =", self.subject.as_ref().map(Value::from)),
+            ("at >=", self.since.map(Value::from)),
+            ("at <", self.until.map(Value::from)),
+        ]
+    }
 }
 
 impl Entry {

@@ -149,6 +149,12 @@ pub(crate) async fn find(
     row.map(|row| StoredCommand::from_row(&row)).transpose()
 }
 
+/// Returns whether a command is there and not over.
+pub(crate) async fn is_open(conn: &mut Conn, id: CommandId) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 AS found FROM commands WHERE id = $1 AND ended_at IS NULL";
+    Ok(conn.fetch_optional(sql, values![id]).await?.is_some())
+}
+
 /// How much of a command's text a list shows.
 const SHOWN: i64 = 500;
 

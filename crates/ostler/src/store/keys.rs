@@ -84,6 +84,18 @@ impl StoredKey {
         let may_everything = self.key.scopes.contains(&Scope::Admin) && self.key.projects.is_none();
         may_everything && self.state(now) == KeyState::Active
     }
+
+    /// Whether it can be used from wherever another can, and for as long.
+    fn outlasts(&self, other: &Self) -> bool {
+        let (own, other) = (&self.key, &other.key);
+        let is_everywhere = own.networks.as_ref().is_none_or(|own| {
+            let is_within = |network| own.iter().any(|own| own.contains(network));
+            other.networks.as_ref().is_some_and(|networks| networks.iter().all(is_within))
+        });
+        let is_as_long =
+            own.expires_at.is_none_or(|own| other.expires_at.is_some_and(|other| other <= own));
+        is_everywhere && is_as_long
+    }
 }
 
 /// What became of a key that was to be revoked.
@@ -167,8 +179,10 @@ pub(crate) async fn list(
     after: Option<KeyId>,
     limit: u32,
 ) -> Result<Vec<StoredKey>, StoreError> {
-    let sql = "SELECT * FROM keys WHERE $1 IS NULL OR id < $1 ORDER BY id DESC LIMIT +$2";
-    let rows = conn.fetch_all(sql, values![after, i64::from(limit)]).await?;
+    // No id is above this: the digits are all lower.
+    let before = after.map_or_else(|| "key_g".to_owned(), |id| id.to_string());
+    let sql = "SELECT * FROM keys WHERE id < $1 ORDER BY id DESC LIMIT +$2";
+    let rows = conn.fetch_all(sql, values![&before, i64::from(limit)]).await?;
     rows.iter().map(StoredKey::from_row).collect()
 }
 
@@ -191,7 +205,7 @@ pub(crate) async fn revoke(
     key: StoredKey,
     now: Millis,
 ) -> Result<Revoked, StoreError> {
-    if key.is_working_admin(now) && !is_another_admin(conn, key.key.id, now).await? {
+    if key.is_working_admin(now) && !is_another_admin(conn, &key, now).await? {
         return Ok(Revoked::Last);
     }
     let sql = "UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
@@ -200,14 +214,20 @@ pub(crate) async fn revoke(
     Ok(Revoked::Done(Box::new(revoked)))
 }
 
-/// Returns whether everything can be done with a key beside this one. Whoever
-/// revokes one of them at the same time waits for the end of this write.
-async fn is_another_admin(conn: &mut Conn, id: KeyId, now: Millis) -> Result<bool, StoreError> {
+/// Returns whether everything can be done with a key beside this one, from wherever
+/// and for as long as with this. Whoever revokes one of them at the same time waits
+/// for the end of this write.
+async fn is_another_admin(
+    conn: &mut Conn,
+    key: &StoredKey,
+    now: Millis,
+) -> Result<bool, StoreError> {
     let sql = "UPDATE keys SET revoked_at = revoked_at
                WHERE revoked_at IS NULL AND scopes LIKE '%admin%' RETURNING *";
     let rows = conn.fetch_all(sql, &[]).await?;
     let admins: Result<Vec<_>, _> = rows.iter().map(StoredKey::from_row).collect();
-    Ok(admins?.iter().any(|admin| admin.key.id != id && admin.is_working_admin(now)))
+    let is_one = |admin: &StoredKey| admin.is_working_admin(now) && admin.outlasts(key);
+    Ok(admins?.iter().any(|admin| admin.key.id != key.key.id && is_one(admin)))
 }
 
 /// Notes that a key was used, unless that was noted after `since`.

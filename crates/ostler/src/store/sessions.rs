@@ -110,3 +110,15 @@ pub(crate) async fn conversation_of(
     let row = conn.fetch_optional(sql, values![project, session]).await?;
     row.map(|row| row.parsed("conversation")).transpose()
 }
+
+/// Returns whether a session is known from somewhere that is not of a project.
+pub(crate) async fn is_elsewhere(
+    conn: &mut Conn,
+    project: ProjectId,
+    session: &str,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 AS found FROM sessions
+               JOIN conversations ON conversations.id = sessions.conversation
+               WHERE session = $2 AND (project IS NULL OR project <> $1) LIMIT 1";
+    Ok(conn.fetch_optional(sql, values![project, session]).await?.is_some())
+}

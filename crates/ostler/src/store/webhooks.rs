@@ -18,6 +18,8 @@ pub(crate) const NOTICE: &str = "notice";
 
 /// What a webhook can be told of. The words are stored, and part of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+// An object with one of the words as its field would be taken for the word.
+#[serde(try_from = "String")]
 pub(crate) enum NoticeKind {
     #[serde(rename = "command.started")]
     Started,
@@ -37,6 +39,16 @@ impl NoticeKind {
             Self::Completed => "command.completed",
             Self::Failed => "command.failed",
         }
+    }
+}
+
+impl TryFrom<String> for NoticeKind {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        let all = Self::ALL.map(Self::as_str).join(", ");
+        found.ok_or_else(|| format!("{text:?} is none of {all}"))
     }
 }
 

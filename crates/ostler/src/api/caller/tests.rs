@@ -45,6 +45,9 @@ on_both! {
         let request = rig.request("GET", "/keys").basic_auth("me", Some("secret"));
         let request = request.header("X-API-Key", &admin);
         assert_eq!(request.send().await.unwrap().status(), 200);
+        let request = rig.request("GET", "/keys").bearer_auth("eyJhbGciOi.of-a-proxy");
+        let request = request.header("X-API-Key", &admin);
+        assert_eq!(request.send().await.unwrap().status(), 200);
         let other = KeyText::make().unwrap();
         let changed = format!("{}{}", &admin[..admin.len() - 1], if admin.ends_with('0') { 1 } else { 0 });
         for (name, value) in [

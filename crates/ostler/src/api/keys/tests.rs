@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    api::testing::{Rig, TestKey, make_key},
+    api::testing::{LIMIT, Rig, TestKey, make_key},
     store::{
         projects::{self, Project},
         testing::on_both,
@@ -205,10 +205,16 @@ on_both! {
         let first = rig.get("/keys").await.data()[0]["id"].as_str().unwrap().to_owned();
         let mine = project(&rig, "mine").await;
         // None of these could do everything.
-        let expired = Some(Millis(1));
-        for (projects, expires_at) in [(Some(vec![mine]), None), (None, expired)] {
+        let (expired, soon) = (Some(Millis(1)), Some(Millis::now().after(LIMIT)));
+        let far = Some(vec!["192.0.2.0/24".parse().unwrap()]);
+        for (projects, networks, expires_at) in [
+            (Some(vec![mine]), None, None),
+            (None, None, expired),
+            (None, None, soon),
+            (None, far, None),
+        ] {
             let scopes = vec![Scope::Admin];
-            let key = TestKey { scopes, projects, expires_at, ..TestKey::default() };
+            let key = TestKey { scopes, projects, networks, expires_at };
             make_key(&rig.gateway.store, key).await;
         }
         let answer = rig.call("DELETE", &format!("/keys/{first}"), None).await;

@@ -33,6 +33,18 @@ async fn n_commands(rig: &Rig, project: ProjectId) -> usize {
 }
 
 on_both! {
+    async fn what_was_answered_in_a_project_is_gone_with_it(store: Store) {
+        let rig = Rig::new(store).await;
+        let project = make_project(&rig, "a").await;
+        let body = json!({ "prompt": "hello" });
+        let path = format!("/projects/{project}/prompt");
+        assert_eq!(send(&rig, &rig.admin, &path, "n", &body).await.status, 202);
+        rig.call("DELETE", &format!("/projects/{project}"), None).await.data();
+        let again = send(&rig, &rig.admin, &path, "n", &body).await;
+        assert_eq!((again.status, again.code()), (404, "NOT_FOUND"));
+        rig.stop().await;
+    }
+
     async fn the_same_request_twice_is_done_once_also_after_a_restart(store: Store) {
         let scopes = vec![Scope::Admin];
         let key = make_key(&store, TestKey { scopes, ..TestKey::default() }).await;

@@ -1,8 +1,5 @@
 //! Permission requests over HTTP.
 
-use ostler_core::permission::{Permission, PermissionKind};
-use serde_json::json;
-
 use super::*;
 use crate::{
     api::{prompt::tests::make_project, testing::Rig},
@@ -13,6 +10,7 @@ use crate::{
         turns,
     },
 };
+use ostler_core::permission::{Permission, PermissionKind};
 
 /// Stores a request of the newest turn of a project, open for this many seconds.
 async fn asked(rig: &Rig, project: ProjectId, number: u32, seconds: i64) -> PermissionId {
@@ -67,6 +65,10 @@ on_both! {
         let lines = lines.unwrap();
         assert_eq!((lines.len(), lines[0].action.as_str()), (1, "permission.deny"));
         assert!(lines[0].actor.starts_with("key_"));
+        let detail: Value = serde_json::from_str(&lines[0].detail).unwrap();
+        assert_eq!((&detail["project"], &detail["from"]), (&json!(project), &json!("127.0.0.1")));
+        assert!(detail["request"].as_str().unwrap().starts_with("req_"), "{detail}");
+        assert_eq!(detail["asked"]["title"], "rm -r build");
         for (id, status, code) in [
             (first, 409, "CONFLICT"),
             (late, 409, "CONFLICT"),
@@ -93,6 +95,7 @@ on_both! {
             json!({}),
             json!({ "decision": "perhaps" }),
             json!({ "decision": "ALLOW" }),
+            json!({ "decision": { "allow": null } }),
             json!({ "decision": "allow", "text": "a\u{0}b" }),
             json!({ "decision": "allow", "text": "x".repeat(LONGEST + 1) }),
             json!({ "decision": "allow", "text": 5 }),

@@ -458,6 +458,40 @@ on_both! {
         rig.stop().await;
     }
 
+    async fn who_may_only_prompt_does_not_decide_what_agents_may_do(store: Store) {
+        let rig = Rig::new(store).await;
+        let app = make(&rig, "app").await;
+        let key = rig.key(&[Scope::ProjectsRead, Scope::ProjectsExecute]).await;
+        let set = json!({ "settings": { "permissions": "ask", "allowed_tools": ["Read"] } });
+        rig.call("PATCH", &path(&app), Some(set)).await.data();
+        rig.folder("new");
+        let create = |settings: &Value| json!({ "name": "new", "directory": "new", "settings": settings });
+        for settings in [
+            json!({ "permissions": "bypass" }),
+            json!({ "model": "m", "allowed_tools": ["Read", "Bash"] }),
+            json!({ "permissions": null }),
+            json!({ "allowed_tools": null }),
+            Value::Null,
+        ] {
+            let change = Some(json!({ "settings": settings }));
+            let answer = rig.call_with(&key, "PATCH", &path(&app), change).await;
+            assert_eq!((answer.status, answer.code()), (403, "FORBIDDEN"), "{settings}");
+        }
+        for settings in [json!({ "permissions": "bypass" }), json!({ "allowed_tools": ["Bash"] })] {
+            let answer = rig.call_with(&key, "POST", "/projects", Some(create(&settings))).await;
+            assert_eq!((answer.status, answer.code()), (403, "FORBIDDEN"), "{settings}");
+        }
+        let strict = json!({ "permissions": "read-only", "model": "m" });
+        let change = Some(json!({ "settings": strict }));
+        let settings = rig.call_with(&key, "PATCH", &path(&app), change).await.data()["settings"].clone();
+        assert_eq!((&settings["permissions"], &settings["model"]), (&json!("read-only"), &json!("m")));
+        assert_eq!(settings["allowed_tools"], json!(["Read"]));
+        let nothing = json!({ "permissions": null, "allowed_tools": null, "timeout": "5m" });
+        let answer = rig.call_with(&key, "POST", "/projects", Some(create(&nothing))).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        rig.stop().await;
+    }
+
     async fn a_name_that_is_taken_is_told_from_other_errors(store: Store) {
         let rig = Rig::new(store.clone()).await;
         let (_, other) = (make(&rig, "app").await, make(&rig, "other").await);

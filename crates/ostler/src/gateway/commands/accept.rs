@@ -101,6 +101,10 @@ async fn place(conn: &mut Conn, order: &Order) -> Result<Address, Refusal> {
     {
         return Ok(conversation.address);
     }
+    // Who may speak in this project may not read what was said elsewhere.
+    if sessions::is_elsewhere(conn, *project, session).await? {
+        return Err(Refusal::Session(session.clone()));
+    }
     // One that only the agent knows has a place that is found again before its
     // first turn is over.
     Ok(Address::new(API, &format!("{project}/{session}"))?)

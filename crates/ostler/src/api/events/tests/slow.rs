@@ -11,6 +11,7 @@ use crate::{
     api::{events::Tells, feed::Feed},
     id::KeyId,
     store::{events::Selection, testing::on_both},
+    telemetry::Telemetry,
 };
 
 const EVENTS: usize = 20_000;
@@ -97,7 +98,9 @@ async fn somebody_who_listens_costs_little() {
         let project = ProjectId::new();
         let listener = feed.listen(Selection::Project(project), 0, 0).unwrap();
         let timer = Box::pin(time::sleep(tick));
-        let tells = Tells { first: None, listener, key: KeyId::new(), project, tick, timer };
+        let _subscribed = Telemetry::new().subscribed();
+        let key = KeyId::new();
+        let tells = Tells { first: None, listener, key, project, tick, timer, _subscribed };
         let all = size_of_val(&*tells.timer) + size_of_val(&tells.next());
         assert!(all < 2048, "{all} bytes");
     })

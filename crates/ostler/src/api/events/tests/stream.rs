@@ -24,6 +24,29 @@ async fn lively(store: Store) -> Rig {
 }
 
 on_both! {
+    async fn who_reads_a_stream_is_counted_until_he_goes(store: Store) {
+        let rig = lively(store).await;
+        let path = format!("/projects/{}/events", make_project(&rig).await);
+        let counted = |n_readers: usize| {
+            let line = format!("\nostler_sse_subscribers {n_readers}\n");
+            rig.service.gateway().telemetry().text(None).contains(&line)
+        };
+        let mut streams = vec![Stream::open(&rig, &path).await, Stream::open(&rig, &path).await];
+        for stream in &mut streams {
+            stream.next().await.unwrap();
+        }
+        assert!(counted(2));
+        drop(streams);
+        // It is noticed with the next heartbeat.
+        let gone = async {
+            while !counted(0) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(LIMIT, gone).await.unwrap();
+        rig.stop().await;
+    }
+
     async fn a_project_is_followed_from_now_on_and_a_stream_from_its_beginning(store: Store) {
         let rig = Rig::new(store.clone()).await;
         let (project, other) = (make_project(&rig).await, ProjectId::new());

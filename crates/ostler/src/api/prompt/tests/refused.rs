@@ -50,6 +50,8 @@ on_both! {
             (r#"{"prompt":"x","stream_id":""}"#, "stream_id"),
             (r#"{"prompt":"x","stream_id":"a/b"}"#, "stream_id"),
             (r#"{"prompt":"x","stream_id":"ü"}"#, "stream_id"),
+            (&format!(r#"{{"prompt":"x","stream_id":"{}"}}"#, CommandId::new()), "stream_id"),
+            (&format!(r#"{{"prompt":"x","session_id":"{}"}}"#, "x".repeat(401)), "400"),
             (r#"{"prompt":"x","permissions":"all"}"#, "permissions"),
             (r#"{"prompt":"x","thinking":1}"#, "thinking"),
             (r#"{"prompt":"x","max_turns":0}"#, "max_turns"),

@@ -1,7 +1,14 @@
 //! Which commands wait for each other.
 
 use super::*;
-use crate::{config::Sessions, store::testing::age};
+use crate::{
+    config::Sessions,
+    store::{
+        conversations::{self, Address},
+        sessions::{self, Session},
+        testing::age,
+    },
+};
 
 /// Makes a prompt that goes on with a session.
 fn going_on(project: ProjectId, session: &str, text: &str) -> Order {
@@ -16,19 +23,47 @@ on_both! {
         let (here, there) = (project(&store, "a").await, project(&store, "b").await);
         let first = give(&rig, here, "one").await;
         assert_eq!(ended(&rig, first, CommandState::Completed).await.session_id.unwrap(), "s1");
-        // In another project it is nobody's, and the agent is told its name all the same.
-        for project in [here, there] {
-            let order = going_on(project, "s1", "two");
-            let id = order.id;
-            rig.gateway.command(order).await.unwrap();
-            ended(&rig, id, CommandState::Completed).await;
-            let is_same = stored(&store, id).await.command.conversation
-                == stored(&store, first).await.command.conversation;
-            assert_eq!(is_same, project == here);
-        }
-        let new = give(&rig, here, "three").await;
+        let order = going_on(here, "s1", "two");
+        let id = order.id;
+        rig.gateway.command(order).await.unwrap();
+        ended(&rig, id, CommandState::Completed).await;
+        let (first, second) = (stored(&store, first).await, stored(&store, id).await);
+        assert_eq!(first.command.conversation, second.command.conversation);
+        // One that nobody knows is the agent's to find.
+        let order = going_on(there, "s77", "three");
+        let id = order.id;
+        rig.gateway.command(order).await.unwrap();
+        ended(&rig, id, CommandState::Completed).await;
+        let new = give(&rig, here, "four").await;
         ended(&rig, new, CommandState::Completed).await;
-        assert_eq!(rig.calls(), ["new|one", "s1|two", "s1|two", "new|three"]);
+        assert_eq!(rig.calls(), ["new|one", "s1|two", "s77|three", "new|four"]);
+        rig.stop().await;
+    }
+
+    async fn a_session_of_another_project_or_of_a_chat_is_not_gone_on_with(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs::default()).await;
+        let (here, there) = (project(&store, "a").await, project(&store, "b").await);
+        let first = give(&rig, here, "one").await;
+        ended(&rig, first, CommandState::Completed).await;
+        store
+            .must((), |conn, ()| {
+                Box::pin(async move {
+                    let chat = Address::new("local", "chat").unwrap();
+                    let chat = conversations::find_or_begin(conn, &chat, Millis(1)).await?.id;
+                    let session = Session {
+                        session: "s88".to_owned(),
+                        memo: "{}".to_owned(),
+                        updated_at: Millis(1),
+                    };
+                    sessions::keep(conn, chat, "shell", &session).await
+                })
+            })
+            .await;
+        for session in ["s1", "s88"] {
+            let refused = rig.gateway.command(going_on(there, session, "two")).await.unwrap_err();
+            assert!(matches!(refused, Refusal::Session(_)), "{refused}");
+        }
+        assert_eq!(rig.calls(), ["new|one"]);
         rig.stop().await;
     }
 
