@@ -4,7 +4,10 @@
 use std::{os::unix::fs::PermissionsExt as _, process::Command};
 
 use super::*;
-use crate::program::git::allow;
+use crate::{
+    config::Api,
+    program::{Refused, git::allow},
+};
 
 /// Prepares a repository with git itself, away from everybody's settings.
 fn git(folder: &Path, args: &[&str]) {
@@ -76,6 +79,8 @@ fn hostile(folder: &Path, trap: &str) {
          [gpg]\n\tprogram = {trap}\n\
          [status]\n\tsubmoduleSummary = true\n\
          [submodule]\n\trecurse = true\n\
+         [man]\n\tviewer = evil\n[man \"evil\"]\n\tcmd = {trap}\n[man \"man\"]\n\tpath = {trap}\n\
+         [help]\n\tformat = man\n\tbrowser = evil\n[browser \"evil\"]\n\tcmd = {trap}\n\
          [includeIf \"gitdir:**\"]\n\tpath = {folder}/more\n",
         folder = folder.display(),
     );
@@ -101,6 +106,10 @@ fn hostile(folder: &Path, trap: &str) {
 }
 
 fn order(home: &Home, args: &[&str]) -> Order {
+    try_order(home, args).unwrap()
+}
+
+fn try_order(home: &Home, args: &[&str]) -> Result<Order, Refused> {
     let args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
     let allowed: Vec<_> = [
         "blame",
@@ -119,9 +128,9 @@ fn order(home: &Home, args: &[&str]) -> Order {
     ]
     .map(str::to_owned)
     .to_vec();
-    let words = allow(&args, &allowed, home.path().to_str().unwrap()).unwrap();
+    let words = allow(&args, &allowed, home.path().to_str().unwrap())?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();
-    home.order(CommandKind::Git, &words)
+    Ok(home.order(CommandKind::Git, &words))
 }
 
 on_both! {
@@ -159,7 +168,17 @@ on_both! {
         }
         let (_, result) = run(&rig, order(&home, &["lg"])).await;
         assert!(result.is_error && !sprung.exists());
+        for command in Api::default().git {
+            assert!(try_order(&home, &[&command, "--help"]).is_err());
+            // Nor would it run anything if it were allowed.
+            let help = home.order(CommandKind::Git, &["git", "--no-pager", &command, "--help"]);
+            let (events, _) = run(&rig, help).await;
+            assert!(!sprung.exists(), "help of {command} ran the trap: {events:#?}");
+        }
         // The trap does work.
+        run(&rig, home.order(CommandKind::Shell, &["git", "log", "--help"])).await;
+        assert!(sprung.exists());
+        fs::remove_file(&sprung).unwrap();
         let (_, result) = run(&rig, home.order(CommandKind::Shell, &["git", "status"])).await;
         assert!(sprung.exists(), "{result:?}");
         rig.stop().await;
