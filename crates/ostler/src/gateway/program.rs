@@ -135,7 +135,7 @@ impl Run<'_> {
     async fn environment(&self, policy: &Policy) -> Result<Variables, Failure> {
         let base = &policy.program_environment;
         match self.program.kind {
-            CommandKind::Git => git::environment(base, &policy.api.roots, &self.program).await,
+            CommandKind::Git => git::environment(base, &self.program).await,
             CommandKind::Shell | CommandKind::Prompt => Ok(base.clone()),
         }
     }

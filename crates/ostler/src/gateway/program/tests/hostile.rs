@@ -199,6 +199,31 @@ on_both! {
         rig.stop().await;
     }
 
+    async fn a_project_within_a_larger_repository_has_none(store: Store) {
+        let rig = Rig::new(store, Knobs::default()).await;
+        let home = Home::new(&rig.store).await;
+        git(&home.path(), &["init", "-q"]);
+        fs::write(home.path().join("secret"), "of others").unwrap();
+        git(&home.path(), &["add", "."]);
+        git(&home.path(), &["commit", "-qm", "first"]);
+        for (name, has_own) in [("within", false), ("own", true), ("a:b", false)] {
+            let folder = home.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            if has_own {
+                git(&folder, &["init", "-q"]);
+            }
+            for args in [&["show", "HEAD:secret"][..], &["ls-files", ":/"], &["status"]] {
+                let mut order = order(&home, args);
+                order.wishes.cwd = Some(folder.clone());
+                let (_, result) = run(&rig, order).await;
+                let said = result.response_text.clone().unwrap_or_default();
+                assert!(!said.contains("of others") && !said.contains("secret\n"), "{said}");
+                assert_eq!(result.is_error, !has_own || args[0] == "show", "{name}: {result:?}");
+            }
+        }
+        rig.stop().await;
+    }
+
     async fn a_folder_that_only_looks_like_a_repository_is_none(store: Store) {
         let rig = Rig::new(store, Knobs::default()).await;
         let home = Home::new(&rig.store).await;
