@@ -7,9 +7,12 @@
 pub(crate) mod confine;
 pub(crate) mod settings;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use ostler_core::agent::AgentRef;
+use ostler_core::{
+    agent::AgentRef,
+    failure::{Failure, FailureKind},
+};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::task;
@@ -355,6 +358,16 @@ fn with_detail(mut entry: Entry, more: Value) -> Entry {
     }
     entry.detail = detail.to_string();
     entry
+}
+
+/// Checks that a command can begin in its folder: that may have been replaced, or
+/// lie in no root any more, since the command was accepted.
+pub(crate) async fn check_folder(policy: &Policy, folder: &Path) -> Result<(), Failure> {
+    let (roots, folder) = (policy.api.roots.clone(), folder.display().to_string());
+    let found = on_the_side(move || Ok(confine::unchanged(&roots, &folder)?)).await;
+    found.map(drop).map_err(|why| {
+        Failure::new(FailureKind::InvalidRequest, format!("the project cannot run: {why}"))
+    })
 }
 
 /// Does what reads the file system where nobody waits for it.

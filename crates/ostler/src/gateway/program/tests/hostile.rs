@@ -30,6 +30,14 @@ fn git(folder: &Path, args: &[&str]) {
     assert!(output.status.success(), "{args:?}: {output:?}");
 }
 
+/// Makes a repository with these settings.
+pub(super) fn repository_with(folder: &Path, settings: &str) {
+    git(folder, &["init", "-q"]);
+    let config = folder.join(".git/config");
+    let own = fs::read_to_string(&config).unwrap();
+    fs::write(&config, own + settings).unwrap();
+}
+
 /// A program that leaves a trace if it is ever run.
 fn trap(folder: &Path) -> String {
     let path = folder.join("trap.sh");
@@ -135,7 +143,7 @@ fn try_order(home: &Home, args: &[&str]) -> Result<Order, Refused> {
 
 on_both! {
     async fn a_hostile_repository_runs_nothing(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         let outside = tempfile::tempdir().unwrap();
         let trap = trap(outside.path());
@@ -185,7 +193,7 @@ on_both! {
     }
 
     async fn git_finds_nothing_outside_of_the_project(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         // Without a repository two files would be compared wherever links lead.
         std::os::unix::fs::symlink("/etc", home.path().join("etc")).unwrap();
@@ -200,7 +208,7 @@ on_both! {
     }
 
     async fn a_project_within_a_larger_repository_has_none(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         git(&home.path(), &["init", "-q"]);
         fs::write(home.path().join("secret"), "of others").unwrap();
@@ -225,7 +233,7 @@ on_both! {
     }
 
     async fn a_folder_that_only_looks_like_a_repository_is_none(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         git(&home.path(), &["init", "-q", "--bare"]);
         let (_, result) = run(&rig, order(&home, &["log"])).await;
