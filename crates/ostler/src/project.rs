@@ -20,9 +20,12 @@ use tokio::task;
 use self::{confine::Misplaced, settings::SettingsChange};
 use crate::{
     clock::Millis,
-    gateway::{commands::cancel_one, policy::Policy},
+    gateway::{
+        commands::{cancelled, end},
+        policy::Policy,
+    },
     id::ProjectId,
-    queue::CancelOutcome,
+    queue::{CancelOutcome, JobState, cancel::cancel},
     store::{
         Conn, Store, StoreError, WriteError,
         audit::{self, Entry},
@@ -336,16 +339,24 @@ async fn delete_within(
         return Err(ProjectError::Unknown(id));
     };
     let mut n_cancelled = 0;
+    let mut over = Vec::new();
     for command in commands::open_in(conn, id).await? {
-        match cancel_one(conn, command, DELETED, now).await? {
-            CancelOutcome::Cancelled | CancelOutcome::Requested => n_cancelled += 1,
+        match cancel(conn, command.into(), DELETED, now).await? {
+            CancelOutcome::Cancelled => over.push(command),
+            CancelOutcome::Requested => n_cancelled += 1,
             CancelOutcome::Ended(_) | CancelOutcome::Unknown => {}
         }
     }
+    n_cancelled += over.len();
     let n_sessions = sessions::clear_in(conn, id).await?;
     projects::delete(conn, id, now).await?;
     let detail = json!({ "name": project.name, "cancelled": n_cancelled, "sessions": n_sessions });
     audit::add(conn, &with_detail(entry.clone(), detail)).await?;
+    // Whoever ends something numbers its events last. Numbers that were taken while
+    // lanes are waited for would have two wait for each other.
+    for command in over {
+        end(conn, command, JobState::Cancelled, cancelled(Some(DELETED)), now).await?;
+    }
     Ok(Deleted { project, n_cancelled })
 }
 
