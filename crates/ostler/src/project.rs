@@ -17,7 +17,10 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::task;
 
-use self::{confine::Misplaced, settings::SettingsChange};
+use self::{
+    confine::Misplaced,
+    settings::{SettingsChange, SettingsView},
+};
 use crate::{
     clock::Millis,
     gateway::{
@@ -219,9 +222,12 @@ pub(crate) async fn create(
         return Err(ProjectError::Taken(draft.name));
     }
     let project = on_the_side(move || draft.ready(&policy, now)).await?;
-    let detail = json!({
+    let mut detail = json!({
         "name": project.name, "directory": project.directory, "agent": project.agent,
     });
+    if let Some(detail) = detail.as_object_mut() {
+        detail.extend(rights(&project).map(|(name, value)| (name.to_owned(), value)));
+    }
     let args = (project, with_detail(entry, detail));
     let written = store.write(args, |conn, (project, entry)| {
         Box::pin(async move {
@@ -300,12 +306,24 @@ async fn change_within(
     }
     match &change.settings {
         Some(SettingsPatch::Clear) => note("settings", json!("cleared")),
-        // Only the names: a system prompt may be nobody else's business.
+        // Of most only the names: a system prompt may be nobody else's business.
         Some(SettingsPatch::Merge(change)) => note("settings", json!(change.names())),
         None => {}
     }
+    for ((name, from), (_, to)) in rights(&before).into_iter().zip(rights(&project)) {
+        if from != to {
+            note(name, json!({ "from": from, "to": to }));
+        }
+    }
     audit::add(conn, &with_detail(entry.clone(), Value::Object(detail))).await?;
     Ok(Changed { project, sessions: n_sessions })
+}
+
+/// Returns what the audit says of settings word for word: what agents may do.
+fn rights(project: &Project) -> [(&'static str, Value); 2] {
+    let view = serde_json::to_value(SettingsView::from(&project.settings.wishes));
+    let view = view.unwrap_or_default();
+    ["permissions", "allowed_tools"].map(|name| (name, view.get(name).cloned().unwrap_or_default()))
 }
 
 /// What was deleted with a project.
