@@ -351,7 +351,7 @@ fn a_result_has_what_the_report_says() {
     let expected = json!({
         "exit_code": 0, "duration_ms": 5, "session_id": "s", "provider": "pi", "model": "m",
         "stop_reason": "end_turn", "response_text": "t", "is_error": false, "error": null,
-        "usage": { "input_tokens": 1 },
+        "usage": { "input_tokens": 1 }, "truncated": false,
     });
     assert_eq!(result, expected);
 }
