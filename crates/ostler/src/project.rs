@@ -7,19 +7,28 @@
 pub(crate) mod confine;
 pub(crate) mod settings;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use ostler_core::agent::AgentRef;
+use ostler_core::{
+    agent::AgentRef,
+    failure::{Failure, FailureKind},
+};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::task;
 
-use self::{confine::Misplaced, settings::SettingsChange};
+use self::{
+    confine::Misplaced,
+    settings::{SettingsChange, SettingsView},
+};
 use crate::{
     clock::Millis,
-    gateway::{commands::cancel_one, policy::Policy},
+    gateway::{
+        commands::{cancelled, end},
+        policy::Policy,
+    },
     id::ProjectId,
-    queue::CancelOutcome,
+    queue::{CancelOutcome, JobState, cancel::cancel},
     store::{
         Conn, Store, StoreError, WriteError,
         audit::{self, Entry},
@@ -213,9 +222,12 @@ pub(crate) async fn create(
         return Err(ProjectError::Taken(draft.name));
     }
     let project = on_the_side(move || draft.ready(&policy, now)).await?;
-    let detail = json!({
+    let mut detail = json!({
         "name": project.name, "directory": project.directory, "agent": project.agent,
     });
+    if let Some(detail) = detail.as_object_mut() {
+        detail.extend(rights(&project).map(|(name, value)| (name.to_owned(), value)));
+    }
     let args = (project, with_detail(entry, detail));
     let written = store.write(args, |conn, (project, entry)| {
         Box::pin(async move {
@@ -294,12 +306,24 @@ async fn change_within(
     }
     match &change.settings {
         Some(SettingsPatch::Clear) => note("settings", json!("cleared")),
-        // Only the names: a system prompt may be nobody else's business.
+        // Of most only the names: a system prompt may be nobody else's business.
         Some(SettingsPatch::Merge(change)) => note("settings", json!(change.names())),
         None => {}
     }
+    for ((name, from), (_, to)) in rights(&before).into_iter().zip(rights(&project)) {
+        if from != to {
+            note(name, json!({ "from": from, "to": to }));
+        }
+    }
     audit::add(conn, &with_detail(entry.clone(), Value::Object(detail))).await?;
     Ok(Changed { project, sessions: n_sessions })
+}
+
+/// Returns what the audit says of settings word for word: what agents may do.
+fn rights(project: &Project) -> [(&'static str, Value); 2] {
+    let view = serde_json::to_value(SettingsView::from(&project.settings.wishes));
+    let view = view.unwrap_or_default();
+    ["permissions", "allowed_tools"].map(|name| (name, view.get(name).cloned().unwrap_or_default()))
 }
 
 /// What was deleted with a project.
@@ -333,16 +357,24 @@ async fn delete_within(
         return Err(ProjectError::Unknown(id));
     };
     let mut n_cancelled = 0;
+    let mut over = Vec::new();
     for command in commands::open_in(conn, id).await? {
-        match cancel_one(conn, command, DELETED, now).await? {
-            CancelOutcome::Cancelled | CancelOutcome::Requested => n_cancelled += 1,
+        match cancel(conn, command.into(), DELETED, now).await? {
+            CancelOutcome::Cancelled => over.push(command),
+            CancelOutcome::Requested => n_cancelled += 1,
             CancelOutcome::Ended(_) | CancelOutcome::Unknown => {}
         }
     }
+    n_cancelled += over.len();
     let n_sessions = sessions::clear_in(conn, id).await?;
     projects::delete(conn, id, now).await?;
     let detail = json!({ "name": project.name, "cancelled": n_cancelled, "sessions": n_sessions });
     audit::add(conn, &with_detail(entry.clone(), detail)).await?;
+    // Whoever ends something numbers its events last. Numbers that were taken while
+    // lanes are waited for would have two wait for each other.
+    for command in over {
+        end(conn, command, JobState::Cancelled, cancelled(Some(DELETED)), now).await?;
+    }
     Ok(Deleted { project, n_cancelled })
 }
 
@@ -355,6 +387,16 @@ fn with_detail(mut entry: Entry, more: Value) -> Entry {
     }
     entry.detail = detail.to_string();
     entry
+}
+
+/// Checks that a command can begin in its folder: that may have been replaced, or
+/// lie in no root any more, since the command was accepted.
+pub(crate) async fn check_folder(policy: &Policy, folder: &Path) -> Result<(), Failure> {
+    let (roots, folder) = (policy.api.roots.clone(), folder.display().to_string());
+    let found = on_the_side(move || Ok(confine::unchanged(&roots, &folder)?)).await;
+    found.map(drop).map_err(|why| {
+        Failure::new(FailureKind::InvalidRequest, format!("the project cannot run: {why}"))
+    })
 }
 
 /// Does what reads the file system where nobody waits for it.

@@ -33,6 +33,7 @@ use crate::{
     clock::Millis,
     config::Busy,
     id::TurnId,
+    project,
     queue::{JobEnd, JobState, Ticket},
     store::{Topic, events::NewEvent},
     telemetry::{Tally, TurnStatus},
@@ -203,6 +204,10 @@ impl<'a> Attempt<'a> {
                 return Some(self.conclusion().of_report(&report));
             }
         }
+        if let Err(failure) = self.check_folder().await {
+            let report = self.not_started(failure);
+            return Some(self.conclusion().of_report(&report));
+        }
         let (agent, mut request) = self.request();
         let told = instructions::give(&self.policy, &self.beginning, &mut request).await;
         let agent = agent.with_unasked(self.tools.unasked.listener(&self.beginning));
@@ -228,6 +233,17 @@ impl<'a> Attempt<'a> {
             // The host was shut down under it.
             None => self.conclusion().put_back(),
         })
+    }
+
+    /// Checks where the turn of a project is run. Others work where they like.
+    async fn check_folder(&self) -> Result<(), Failure> {
+        let Beginning { place, payload, .. } = &self.beginning;
+        match &payload.wishes.cwd {
+            Some(folder) if place.belongs.is_some() => {
+                project::check_folder(&self.policy, folder).await
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Makes the report and the events of a turn that never began.

@@ -7,7 +7,7 @@ use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
 
 use super::{
     commands,
-    inbound::{HEARTBEAT, Origin, PROGRAM, PROMPT, Payload, RESET},
+    inbound::{COMMAND, HEARTBEAT, Origin, PROGRAM, PROMPT, Payload, RESET},
     policy::Policy,
     program::{self, Program},
     record::Whose,
@@ -145,7 +145,7 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
             }
         }
         PROGRAM => return begin_program(conn, job, claim, place, payload, &history).await,
-        PROMPT => {}
+        PROMPT | COMMAND => {}
         other => return unusable(Some(place), &format!("there are no jobs of kind {other:?}")),
     }
     let fixed = claim.policy.fixed_reply.as_ref();

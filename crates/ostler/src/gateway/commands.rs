@@ -170,9 +170,16 @@ pub(crate) async fn over(
     let result = match (turn, outcome) {
         (Some(turn), _) => CommandResult::of_report(&turn.report),
         (None, Some(outcome)) => CommandResult::of_outcome(outcome),
+        (None, None) if state == JobState::Cancelled => cancelled(None),
         (None, None) => CommandResult::failed(FailureKind::Internal.code(), "nothing came of it"),
     };
     end(conn, *id, state, result, now).await
+}
+
+/// Makes what came of a command that was cancelled without a turn.
+pub(crate) fn cancelled(reason: Option<&str>) -> CommandResult {
+    let reason = reason.unwrap_or("it was cancelled");
+    CommandResult::failed(FailureKind::Cancelled.code(), reason)
 }
 
 /// Ends a command, once, and tells those who read its events.
@@ -231,8 +238,7 @@ pub(crate) async fn cancel_one(
 ) -> Result<CancelOutcome, StoreError> {
     let outcome = cancel(conn, id.into(), reason, now).await?;
     if outcome == CancelOutcome::Cancelled {
-        let result = CommandResult::failed(FailureKind::Cancelled.code(), reason);
-        end(conn, id, JobState::Cancelled, result, now).await?;
+        end(conn, id, JobState::Cancelled, cancelled(Some(reason)), now).await?;
     }
     Ok(outcome)
 }
@@ -246,8 +252,9 @@ pub(crate) async fn end_left_behind(store: &Store, now: Millis) -> Result<(), St
                 for left in commands::left_behind(conn, BATCH).await? {
                     let id = left.command.id;
                     let job = jobs::find(conn, JobId::from(id)).await?;
-                    let (state, result) = fate(job);
-                    end(conn, id, state, result, *now).await?;
+                    if let Some((state, result)) = fate(job) {
+                        end(conn, id, state, result, *now).await?;
+                    }
                 }
                 Ok(())
             })
@@ -255,19 +262,19 @@ pub(crate) async fn end_left_behind(store: &Store, now: Millis) -> Result<(), St
         .await
 }
 
-/// Says what became of a command by its job alone.
-fn fate(job: Option<Job>) -> (JobState, CommandResult) {
-    let failed = |kind: FailureKind, reason: &str| CommandResult::failed(kind.code(), reason);
-    match job {
-        Some(Job { state: JobState::Cancelled, reason, .. }) => {
-            let reason = reason.unwrap_or_else(|| "it was cancelled".to_owned());
-            (JobState::Cancelled, failed(FailureKind::Cancelled, &reason))
+/// Says what became of a command by its job alone, if that is over: somebody may
+/// have revived it meanwhile.
+fn fate(job: Option<Job>) -> Option<(JobState, CommandResult)> {
+    let failed = |reason: &str| CommandResult::failed(FailureKind::Internal.code(), reason);
+    let Some(Job { state, reason, .. }) = job else {
+        return Some((JobState::Dead, failed("its job is gone")));
+    };
+    match state {
+        JobState::Waiting | JobState::Ready | JobState::Running => None,
+        JobState::Cancelled => Some((state, cancelled(reason.as_deref()))),
+        JobState::Done | JobState::Dead => {
+            Some((JobState::Dead, failed(reason.as_deref().unwrap_or("it failed"))))
         }
-        Some(Job { reason, .. }) => {
-            let reason = reason.unwrap_or_else(|| "it failed".to_owned());
-            (JobState::Dead, failed(FailureKind::Internal, &reason))
-        }
-        None => (JobState::Dead, failed(FailureKind::Internal, "its job is gone")),
     }
 }
 

@@ -4,8 +4,8 @@
 use super::{
     details, history,
     inbound::{
-        API, Accepted, Fresh, Group, HEARTBEAT, Inbound, LOCAL, Origin, PAYLOAD, PROGRAM, PROMPT,
-        Payload, RESET, Refusal,
+        API, Accepted, COMMAND, Fresh, Group, HEARTBEAT, Inbound, LOCAL, Origin, PAYLOAD, PROGRAM,
+        PROMPT, Payload, RESET, Refusal,
     },
 };
 use crate::{
@@ -147,7 +147,7 @@ pub(crate) async fn store_in(
         Asked::Reset => (RESET, "", None),
         Asked::Prompt { text, fresh: Some(fresh) } => (PROMPT, text, Some(fresh)),
         // Whoever names a session means it.
-        Asked::Prompt { text, fresh: None } if *origin == Origin::Command => (PROMPT, text, None),
+        Asked::Prompt { text, fresh: None } if *origin == Origin::Command => (COMMAND, text, None),
         Asked::Prompt { text, fresh: None } => {
             let idle = has_gone_idle(conn, conversation, now, &rules.sessions).await?;
             (PROMPT, text, idle.then_some(Fresh::Idle))

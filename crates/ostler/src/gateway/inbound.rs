@@ -25,6 +25,9 @@ pub(crate) const API: &str = "api";
 
 /// The sort of job that asks an agent something.
 pub(crate) const PROMPT: &str = "prompt";
+/// The sort of job that asks an agent something for a project. Whoever gave it is
+/// told by its events, so that nobody looks for replies that are missing.
+pub(crate) const COMMAND: &str = "command";
 /// The sort of job that begins a conversation afresh.
 pub(crate) const RESET: &str = "reset";
 

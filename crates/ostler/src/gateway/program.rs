@@ -39,6 +39,7 @@ use crate::{
         live::{Live, Told},
     },
     id::TurnId,
+    project,
     queue::{JobEnd, Ticket},
     store::{commands::CommandKind, events::NewEvent},
 };
@@ -111,9 +112,18 @@ impl Run<'_> {
         if let Some(finish) = self.unwanted() {
             return Ran::not_started(finish);
         }
-        let env = match self.environment(policy).await {
+        let prepared = tokio::select! {
+            prepared = self.prepare(policy) => prepared.map_err(Finish::NotStarted),
+            finish = self.until_unwanted() => Err(finish),
+        };
+        // Both may have happened.
+        let prepared = match self.unwanted() {
+            Some(finish) => Err(finish),
+            None => prepared,
+        };
+        let env = match prepared {
             Ok(env) => env,
-            Err(failure) => return Ran::not_started(Finish::NotStarted(failure)),
+            Err(finish) => return Ran::not_started(finish),
         };
         let Program { words, cwd, limit, .. } = &self.program;
         let launch = Launch { words, env: &env, cwd, stdin: Stdin::Null };
@@ -132,10 +142,25 @@ impl Run<'_> {
         }
     }
 
-    async fn environment(&self, policy: &Policy) -> Result<Variables, Failure> {
+    async fn until_unwanted(&self) -> Finish {
+        let mut wish = self.wish.clone();
+        loop {
+            if let Some(finish) = self.unwanted() {
+                return finish;
+            }
+            if wish.changed().await.is_err() {
+                // Nobody is left who could want anything.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Sees to it that the program can run, and returns its environment.
+    async fn prepare(&self, policy: &Policy) -> Result<Variables, Failure> {
+        project::check_folder(policy, &self.program.cwd).await?;
         let base = &policy.program_environment;
         match self.program.kind {
-            CommandKind::Git => git::environment(base, &policy.api.roots, &self.program).await,
+            CommandKind::Git => git::environment(base, &self.program).await,
             CommandKind::Shell | CommandKind::Prompt => Ok(base.clone()),
         }
     }

@@ -12,6 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     attempt::{self, Claimed, Wish},
     begin::{Begun, Claim, begin},
+    commands,
     leases::Leases,
     policy::Policy,
     tools::Tools,
@@ -20,7 +21,7 @@ use crate::{
     clock::Millis,
     id::TurnId,
     logging,
-    queue::{Job, JobEnd, Joined, Ticket, WorkerId},
+    queue::{Job, JobEnd, JobState, Joined, Ticket, WorkerId},
     store::{StoreError, Topic, turns},
 };
 
@@ -224,21 +225,33 @@ impl Shared {
     }
 
     /// Leaves a job for later of which nothing was done. A program is run if no
-    /// turn of it was begun before.
+    /// turn of it was begun before. If somebody cancelled it meanwhile it is over.
     async fn leave(&self, ticket: &Ticket, turn: TurnId, begun: &Begun) -> Result<(), StoreError> {
         let is_unbegun = matches!(begun, Begun::Program(program) if !program.is_again);
         let unbegun = is_unbegun.then_some(turn);
+        let now = Millis::now();
+        let args = (unbegun, begun.command(), now);
         let queue = &self.tools.queue;
         let (end, joined) = (JobEnd::Release, Joined::none());
-        let left =
-            queue.finish_with(ticket, end, joined, Millis::now(), unbegun, |conn, _, turn| {
+        let left = queue.finish_with(
+            ticket,
+            end,
+            joined,
+            now,
+            args,
+            |conn, state, (turn, command, now)| {
                 Box::pin(async move {
-                    match turn {
-                        Some(turn) => turns::remove(conn, *turn).await,
-                        None => Ok::<_, StoreError>(()),
+                    if let Some(turn) = turn {
+                        turns::remove(conn, *turn).await?;
                     }
+                    if let (JobState::Cancelled, Some(id)) = (state, command) {
+                        let result = commands::cancelled(None);
+                        commands::end(conn, *id, state, result, *now).await?;
+                    }
+                    Ok::<_, StoreError>(())
                 })
-            });
+            },
+        );
         left.await.map(drop)
     }
 

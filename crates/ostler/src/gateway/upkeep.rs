@@ -85,8 +85,10 @@ pub(crate) async fn look_after(store: &Store) -> Result<(), StoreError> {
             })
         })
         .await?;
-    commands::end_left_behind(store, now).await?;
-    answer_for_the_dead(store, now).await
+    // Neither waits for the other to become possible.
+    let ended = commands::end_left_behind(store, now).await;
+    let answered = answer_for_the_dead(store, now).await;
+    ended.and(answered)
 }
 
 /// Answers messages whose jobs died with nobody left to answer, or were cancelled

@@ -9,7 +9,7 @@
 mod options;
 mod settings;
 
-use std::{ffi::OsString, path::PathBuf};
+use std::path::Path;
 
 use ostler_core::environment::Variables;
 
@@ -156,16 +156,16 @@ pub(crate) fn needs_repository(words: &[String]) -> bool {
     words.iter().any(|word| word == "diff" || word == "grep")
 }
 
-/// Returns the environment of every call. Repositories above the folders that
-/// projects lie in are not looked for.
-pub(crate) fn variables(base: &Variables, roots: &[PathBuf]) -> Variables {
+/// Returns the environment of every call in a project's folder. A repository above
+/// it is not looked for: more lies in that than the project. The error says why
+/// this cannot be had.
+pub(crate) fn variables(base: &Variables, directory: &Path) -> Result<Variables, String> {
     let mut all = base.clone();
     all.extend(VARIABLES.map(|(name, value)| (name.into(), value.into())));
-    let above: Vec<_> = roots.iter().filter_map(|root| root.parent()).collect();
-    // A folder with a colon in its name cannot be listed.
-    let ceilings = std::env::join_paths(&above).unwrap_or_else(|_| OsString::from("/"));
-    all.insert("GIT_CEILING_DIRECTORIES".into(), ceilings);
-    all
+    let ceiling = std::env::join_paths(directory.parent())
+        .map_err(|_| "the path of the folder has a colon in it".to_owned())?;
+    all.insert("GIT_CEILING_DIRECTORIES".into(), ceiling);
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -236,10 +236,10 @@ on_both! {
         let changed = patch(json!({ "name": "web", "settings": settings })).await.data();
         assert_eq!((&changed["name"], &changed["settings"]["model"]), (&json!("web"), &json!("opus")));
         assert_eq!(changed["directory"], made["directory"]);
-        let changed = patch(json!({ "settings": { "model": null, "thinking": "low" } })).await.data();
+        let changed = patch(json!({ "settings": { "model": null, "thinking": "low", "permissions": "ask" } })).await.data();
         let expected = json!({
             "model": null, "thinking": "low", "max_turns": 3, "system_prompt": "secret",
-            "timeout": null, "permissions": null, "allowed_tools": null,
+            "timeout": null, "permissions": "ask", "allowed_tools": null,
         });
         assert_eq!(changed["settings"], expected);
         assert_eq!(rig.get(&path(&made)).await.data(), changed);
@@ -267,6 +267,9 @@ on_both! {
         let changes = ["project.change"; 3];
         assert_eq!(words, [&["project.create"], &changes[..]].concat());
         assert_eq!(audit[1].1["name"], json!({ "from": "app", "to": "web" }));
+        let rights: Vec<_> = audit.iter().map(|(_, detail)| &detail["permissions"]).collect();
+        let (asks, stops) = (json!({ "from": null, "to": "ask" }), json!({ "from": "ask", "to": null }));
+        assert_eq!(rights, [&json!(null), &json!(null), &asks, &stops]);
         assert!(audit.iter().all(|(_, detail)| !detail.to_string().contains("secret")));
         rig.stop().await;
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{accept::Order, *};
 use crate::{
     gateway::{
-        inbound::Refusal,
+        inbound::{COMMAND, Refusal},
         testing::{Knobs, Rig},
     },
     id::ProjectId,
@@ -119,6 +119,8 @@ on_both! {
         let queued = stored(&store, id).await;
         assert_eq!((queued.state, queued.started_at), (CommandState::Queued, None));
         assert_eq!(queued.command.stream, id.to_string());
+        let job = store.must(id, |conn, id| Box::pin(jobs::find(conn, (*id).into()))).await.unwrap();
+        assert_eq!(job.kind, COMMAND, "nobody looks for its reply");
         let lines = store.read(id.to_string(), |conn, id| Box::pin(audit::about(conn, id)));
         let lines: Result<Vec<Entry>, StoreError> = lines.await;
         assert_eq!(lines.unwrap().len(), 1);

@@ -1,7 +1,7 @@
 //! The environment of git in one repository: its settings are looked at first, so
 //! that none of them names a program.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use ostler_core::{
     agent::Stdin,
@@ -19,15 +19,11 @@ use crate::{
 const LIMIT: Duration = Duration::from_secs(30);
 const LONGEST: usize = 256 * 1024;
 
-pub(super) async fn environment(
-    base: &Variables,
-    roots: &[PathBuf],
-    program: &Program,
-) -> Result<Variables, Failure> {
-    let mut env = git::variables(base, roots);
-    let settings = settings(&env, program).await.map_err(|why| {
-        Failure::new(FailureKind::SpawnFailed, format!("git is not run here: {why}"))
-    })?;
+pub(super) async fn environment(base: &Variables, program: &Program) -> Result<Variables, Failure> {
+    let not_run =
+        |why: String| Failure::new(FailureKind::SpawnFailed, format!("git is not run here: {why}"));
+    let mut env = git::variables(base, &program.cwd).map_err(not_run)?;
+    let settings = settings(&env, program).await.map_err(not_run)?;
     settings.add_to(&mut env);
     Ok(env)
 }

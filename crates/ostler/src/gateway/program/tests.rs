@@ -96,6 +96,13 @@ impl Home {
     }
 }
 
+/// Lets projects lie where these tests make folders.
+fn knobs() -> Knobs {
+    let mut knobs = Knobs::default();
+    knobs.api.roots = vec![std::env::temp_dir().canonicalize().unwrap()];
+    knobs
+}
+
 async fn stored(store: &Store, id: CommandId) -> StoredCommand {
     store.must(id, |conn, id| Box::pin(commands::find(conn, *id))).await.unwrap()
 }
@@ -151,7 +158,7 @@ async fn until_gone(pid: &str) {
 
 on_both! {
     async fn lines_of_both_streams_are_told_in_order_with_the_exit_code(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         let script = "pwd; for n in 1 2 3; do echo out $n; echo err $n >&2; done; printf end; exit 3";
         let order = home.script(script);
@@ -179,7 +186,7 @@ on_both! {
     }
 
     async fn a_program_gets_nothing_of_the_environment_but_what_is_named(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         let (events, _) = run(&rig, home.order(CommandKind::Shell, &["env"])).await;
         let found = lines(&events, "stdout");
@@ -190,7 +197,7 @@ on_both! {
     }
 
     async fn a_program_that_is_not_there_did_not_start(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         for words in [["no-such-program"], ["./nothing"]] {
             let (events, result) = run(&rig, home.order(CommandKind::Shell, &words)).await;
@@ -201,7 +208,7 @@ on_both! {
     }
 
     async fn what_is_not_text_or_too_much_is_told_as_far_as_it_can_be(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         let (events, _) = run(&rig, home.script(r"printf 'a\000b\377c\n\r\nd'")).await;
         assert_eq!(lines(&events, "stdout"), ["a\0b\u{fffd}c", "", "d"]);
@@ -217,7 +224,7 @@ on_both! {
     }
 
     async fn of_a_flood_the_start_is_told_and_the_end_is_in_the_result(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         let line = "x".repeat(29_999);
         let flood = format!("yes {line} | head -n 1000; echo the end");
@@ -233,7 +240,7 @@ on_both! {
     }
 
     async fn one_that_takes_too_long_is_killed_with_all_that_it_started(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         let pipe = home.pipe("pid");
         let script = "(trap '' TERM HUP; exec setsid sleep 1000) & echo $! > pid; echo up; wait";
@@ -248,7 +255,7 @@ on_both! {
     }
 
     async fn a_child_that_is_left_behind_is_killed_and_not_waited_for(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         let (events, result) = run(&rig, home.script("setsid sleep 1000 & echo $!")).await;
         assert_eq!(result.exit_code, 0);
@@ -257,8 +264,7 @@ on_both! {
     }
 
     async fn one_can_be_cancelled_while_it_runs_and_before(store: Store) {
-        let knobs = Knobs { at_once: 1, ..Knobs::default() };
-        let rig = Rig::new(store, knobs).await;
+        let rig = Rig::new(store, Knobs { at_once: 1, ..knobs() }).await;
         let home = Home::new(&rig.store).await;
         let pipe = home.pipe("pid");
         let runs = home.script("echo $$ > pid; echo up; exec sleep 1000");
@@ -282,8 +288,51 @@ on_both! {
         rig.stop().await;
     }
 
+    async fn nothing_runs_in_a_folder_that_was_replaced_while_it_waited(store: Store) {
+        let rig = Rig::new(store, Knobs { at_once: 0, ..knobs() }).await;
+        let home = Home::new(&rig.store).await;
+        let (folder, other) = (home.path().join("one"), home.path().join("other"));
+        fs::create_dir(&folder).unwrap();
+        fs::create_dir(&other).unwrap();
+        let prompt = Order { words: None, kind: CommandKind::Prompt, ..home.script("hello") };
+        let orders = [home.script("touch was-run"), prompt];
+        let ids = orders.each_ref().map(|order| order.id);
+        for mut order in orders {
+            order.wishes.cwd = Some(folder.clone());
+            rig.gateway.command(order).await.unwrap();
+        }
+        fs::remove_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(&other, &folder).unwrap();
+        rig.change(&knobs());
+        for id in ids {
+            let (_, result) = end_of(&rig, id).await;
+            assert_eq!(kind(&result), "invalid_request", "{result:?}");
+        }
+        assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+        assert!(rig.calls().is_empty());
+        rig.stop().await;
+    }
+
+    async fn one_can_be_cancelled_while_settings_are_read(store: Store) {
+        let rig = Rig::new(store, knobs()).await;
+        let home = Home::new(&rig.store).await;
+        let pipe = home.pipe("settings");
+        hostile::repository_with(&home.path(), &format!("[include]\n\tpath = {}\n", pipe.display()));
+        let order = home.order(CommandKind::Git, &["git", "status"]);
+        let id = order.id;
+        rig.gateway.command(order).await.unwrap();
+        // Git waits for what comes out of the pipe.
+        let opened = tokio::fs::File::create(&pipe);
+        let _held = time::timeout(PATIENCE, opened).await.unwrap().unwrap();
+        let outcome = rig.gateway.cancel_command(id, entry(id)).await.unwrap();
+        assert_eq!(outcome, CancelOutcome::Requested);
+        let (_, result) = end_of(&rig, id).await;
+        assert_eq!(kind(&result), "cancelled", "{result:?}");
+        rig.stop().await;
+    }
+
     async fn one_that_is_cut_off_by_a_stop_is_not_run_again_and_says_so(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         let pipe = home.pipe("pid");
         let order = home.script("echo x >> runs; echo $$ > pid; exec sleep 1000");
@@ -301,7 +350,7 @@ on_both! {
     }
 
     async fn one_whose_gateway_was_killed_is_not_run_again_and_says_so(store: Store) {
-        let idle = Knobs { at_once: 0, ..Knobs::default() };
+        let idle = Knobs { at_once: 0, ..knobs() };
         let rig = Rig::new(store.clone(), idle.clone()).await;
         let home = Home::new(&store).await;
         let order = home.script("touch was-run");

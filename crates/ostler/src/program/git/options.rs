@@ -8,7 +8,7 @@ use super::Refused;
 
 /// A long option that is refused, and why. Everything that git might take for it
 /// is refused with it.
-const LONG: [(&str, &str); 28] = [
+const LONG: [(&str, &str); 29] = [
     ("config", SETS),
     ("config-env", SETS),
     ("contents", READS),
@@ -18,6 +18,8 @@ const LONG: [(&str, &str); 28] = [
     ("exec", RUNS),
     ("ext-diff", RUNS),
     ("extcmd", RUNS),
+    // It shows a page of the manual, with a program that a repository may name.
+    ("help", RUNS),
     ("ignore-revs-file", READS),
     ("ignore-submodules", ENTERS),
     ("mailmap-file", READS),
@@ -142,6 +144,9 @@ fn refused_long(option: &str) -> Option<&'static str> {
     };
     // Those of which there are many.
     if name.starts_with("exec") {
+        return Some(RUNS);
+    }
+    if name.starts_with("help") {
         return Some(RUNS);
     }
     if name.starts_with("output") {

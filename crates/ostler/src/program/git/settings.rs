@@ -15,7 +15,7 @@ enum Cure {
 }
 
 /// The first and the last part of a name (`*` for any), and what becomes of it.
-const CURES: [(&str, &str, Cure); 38] = [
+const CURES: [(&str, &str, Cure); 49] = [
     // Run for files that are compared, added or checked out.
     ("filter", "clean", Cure::Set("")),
     ("filter", "smudge", Cure::Set("")),
@@ -38,6 +38,13 @@ const CURES: [(&str, &str, Cure); 38] = [
     ("core", "askpass", Cure::Set("false")),
     ("pager", "*", Cure::Set("false")),
     ("sequence", "editor", Cure::Set("false")),
+    ("man", "viewer", Cure::Set("false")),
+    ("man", "cmd", Cure::Set("false")),
+    ("man", "path", Cure::Set("false")),
+    ("help", "format", Cure::Set("man")),
+    ("help", "browser", Cure::Set("false")),
+    ("browser", "*", Cure::Set("false")),
+    ("web", "browser", Cure::Set("false")),
     // Run by themselves.
     ("core", "fsmonitor", Cure::Set("false")),
     ("core", "hookspath", Cure::Set("/dev/null")),
@@ -60,6 +67,10 @@ const CURES: [(&str, &str, Cure); 38] = [
     ("diff", "orderfile", Cure::Set("/dev/null")),
     ("mailmap", "file", Cure::Set("/dev/null")),
     ("commit", "template", Cure::Set("/dev/null")),
+    ("format", "outputdirectory", Cure::Refuse),
+    ("format", "signaturefile", Cure::Set("/dev/null")),
+    ("http", "cookiefile", Cure::Set("")),
+    ("http", "savecookies", Cure::Set("false")),
 ];
 
 /// Returns what lists the names of all settings that count in a folder.

@@ -118,6 +118,9 @@ fn options_that_run_programs_or_lead_elsewhere_are_refused() {
         &["branch", "--edit-description"],
         &["branch", "--contains", "HEAD", "-m", "x"],
         &["config", "core.pager", "x"],
+        &["log", "--help"],
+        &["rev-parse", "--hel"],
+        &["status", "--help-all"],
         &["push"],
         &["lg"],
     ] {
@@ -160,9 +163,12 @@ fn settings_of_a_repository_that_name_programs_are_set_over_whatever_they_are_ca
         ("diff.external", "false"),
     ];
     assert_eq!(set, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    for bad in
-        [&b"local\0core.worktree\0"[..], b"local\0remote.x.vcs\0", b"local\0filter.\xff.clean\0"]
-    {
+    for bad in [
+        &b"local\0core.worktree\0"[..],
+        b"local\0remote.x.vcs\0",
+        b"local\0format.outputdirectory\0",
+        b"local\0filter.\xff.clean\0",
+    ] {
         assert!(Settings::read(bad).is_err());
     }
     assert!(!Settings::read(b"global\0user.name\0").unwrap().is_repository);

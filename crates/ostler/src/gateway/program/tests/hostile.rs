@@ -4,7 +4,10 @@
 use std::{os::unix::fs::PermissionsExt as _, process::Command};
 
 use super::*;
-use crate::program::git::allow;
+use crate::{
+    config::Api,
+    program::{Refused, git::allow},
+};
 
 /// Prepares a repository with git itself, away from everybody's settings.
 fn git(folder: &Path, args: &[&str]) {
@@ -25,6 +28,14 @@ fn git(folder: &Path, args: &[&str]) {
         .output()
         .unwrap();
     assert!(output.status.success(), "{args:?}: {output:?}");
+}
+
+/// Makes a repository with these settings.
+pub(super) fn repository_with(folder: &Path, settings: &str) {
+    git(folder, &["init", "-q"]);
+    let config = folder.join(".git/config");
+    let own = fs::read_to_string(&config).unwrap();
+    fs::write(&config, own + settings).unwrap();
 }
 
 /// A program that leaves a trace if it is ever run.
@@ -76,6 +87,8 @@ fn hostile(folder: &Path, trap: &str) {
          [gpg]\n\tprogram = {trap}\n\
          [status]\n\tsubmoduleSummary = true\n\
          [submodule]\n\trecurse = true\n\
+         [man]\n\tviewer = evil\n[man \"evil\"]\n\tcmd = {trap}\n[man \"man\"]\n\tpath = {trap}\n\
+         [help]\n\tformat = man\n\tbrowser = evil\n[browser \"evil\"]\n\tcmd = {trap}\n\
          [includeIf \"gitdir:**\"]\n\tpath = {folder}/more\n",
         folder = folder.display(),
     );
@@ -101,6 +114,10 @@ fn hostile(folder: &Path, trap: &str) {
 }
 
 fn order(home: &Home, args: &[&str]) -> Order {
+    try_order(home, args).unwrap()
+}
+
+fn try_order(home: &Home, args: &[&str]) -> Result<Order, Refused> {
     let args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
     let allowed: Vec<_> = [
         "blame",
@@ -119,14 +136,14 @@ fn order(home: &Home, args: &[&str]) -> Order {
     ]
     .map(str::to_owned)
     .to_vec();
-    let words = allow(&args, &allowed, home.path().to_str().unwrap()).unwrap();
+    let words = allow(&args, &allowed, home.path().to_str().unwrap())?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();
-    home.order(CommandKind::Git, &words)
+    Ok(home.order(CommandKind::Git, &words))
 }
 
 on_both! {
     async fn a_hostile_repository_runs_nothing(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         let outside = tempfile::tempdir().unwrap();
         let trap = trap(outside.path());
@@ -159,14 +176,24 @@ on_both! {
         }
         let (_, result) = run(&rig, order(&home, &["lg"])).await;
         assert!(result.is_error && !sprung.exists());
+        for command in Api::default().git {
+            assert!(try_order(&home, &[&command, "--help"]).is_err());
+            // Nor would it run anything if it were allowed.
+            let help = home.order(CommandKind::Git, &["git", "--no-pager", &command, "--help"]);
+            let (events, _) = run(&rig, help).await;
+            assert!(!sprung.exists(), "help of {command} ran the trap: {events:#?}");
+        }
         // The trap does work.
+        run(&rig, home.order(CommandKind::Shell, &["git", "log", "--help"])).await;
+        assert!(sprung.exists());
+        fs::remove_file(&sprung).unwrap();
         let (_, result) = run(&rig, home.order(CommandKind::Shell, &["git", "status"])).await;
         assert!(sprung.exists(), "{result:?}");
         rig.stop().await;
     }
 
     async fn git_finds_nothing_outside_of_the_project(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         // Without a repository two files would be compared wherever links lead.
         std::os::unix::fs::symlink("/etc", home.path().join("etc")).unwrap();
@@ -180,8 +207,33 @@ on_both! {
         rig.stop().await;
     }
 
+    async fn a_project_within_a_larger_repository_has_none(store: Store) {
+        let rig = Rig::new(store, knobs()).await;
+        let home = Home::new(&rig.store).await;
+        git(&home.path(), &["init", "-q"]);
+        fs::write(home.path().join("secret"), "of others").unwrap();
+        git(&home.path(), &["add", "."]);
+        git(&home.path(), &["commit", "-qm", "first"]);
+        for (name, has_own) in [("within", false), ("own", true), ("a:b", false)] {
+            let folder = home.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            if has_own {
+                git(&folder, &["init", "-q"]);
+            }
+            for args in [&["show", "HEAD:secret"][..], &["ls-files", ":/"], &["status"]] {
+                let mut order = order(&home, args);
+                order.wishes.cwd = Some(folder.clone());
+                let (_, result) = run(&rig, order).await;
+                let said = result.response_text.clone().unwrap_or_default();
+                assert!(!said.contains("of others") && !said.contains("secret\n"), "{said}");
+                assert_eq!(result.is_error, !has_own || args[0] == "show", "{name}: {result:?}");
+            }
+        }
+        rig.stop().await;
+    }
+
     async fn a_folder_that_only_looks_like_a_repository_is_none(store: Store) {
-        let rig = Rig::new(store, Knobs::default()).await;
+        let rig = Rig::new(store, knobs()).await;
         let home = Home::new(&rig.store).await;
         git(&home.path(), &["init", "-q", "--bare"]);
         let (_, result) = run(&rig, order(&home, &["log"])).await;
