@@ -7,7 +7,10 @@ use super::{
     *,
 };
 use crate::{
-    channel::testing::{Receiver, Request},
+    channel::{
+        WEBHOOK,
+        testing::{self, Receiver, Request},
+    },
     config::Api,
     gateway::{
         commands::tests::entry,
@@ -46,6 +49,15 @@ fn now() -> Millis {
 fn told_kind(request: &Request) -> (String, String, String) {
     let text = |pointer: &str| request.body.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     (text("/type"), text("/data/state"), text("/data/command_id"))
+}
+
+/// Puts a message on its way as if it were another time.
+async fn put_at(store: &Store, message: NewMessage, at: Millis) {
+    store
+        .must((message, at), |conn, (message, at)| {
+            Box::pin(async move { outbox::put(conn, message, *at).await.map(drop) })
+        })
+        .await;
 }
 
 /// Takes what was told until so many came, answering each.
@@ -139,6 +151,31 @@ on_both! {
         assert_eq!(heard(&mut receiver, 2).await, expected(&told, id));
         delivery.stop(LONG).await;
         assert!(receiver.try_next().is_none());
+        rig.stop().await;
+    }
+
+    async fn webhooks_that_do_not_answer_leave_room_for_replies(store: Store) {
+        let rig = Rig::new(store.clone(), knobs()).await;
+        let (mut silent, mut chat) = (Receiver::start().await, Receiver::start().await);
+        for _ in 0..16 {
+            let id = webhook(&store, None, &silent.url).await;
+            put_at(&store, testing::message(NOTICE, &id.to_string(), "never"), now()).await;
+        }
+        let delivery = deliver_as_usual(&store, rig.policy.subscribe());
+        let mut held = Vec::new();
+        while held.len() < 8 {
+            held.push(silent.next().await);
+        }
+        put_at(&store, testing::message(WEBHOOK, &chat.url, "hello"), now()).await;
+        let reply = chat.next().await;
+        assert_eq!(reply.text(), "hello");
+        reply.answer(200);
+        assert!(silent.try_next().is_none(), "eight are enough");
+        held.into_iter().for_each(|request| request.answer(200));
+        for _ in 8..16 {
+            silent.next().await.answer(200);
+        }
+        delivery.stop(LONG).await;
         rig.stop().await;
     }
 
