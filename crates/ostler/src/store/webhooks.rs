@@ -192,6 +192,22 @@ pub(crate) async fn delete(
     Ok(n_deleted > 0)
 }
 
+/// Gives up the calls of a webhook that does not answer, as far as they wait since
+/// before a time: they would only pile up.
+pub(crate) async fn give_up_before(
+    conn: &mut Conn,
+    webhook: &str,
+    before: Millis,
+    now: Millis,
+) -> Result<(), StoreError> {
+    // Said twice, for there is an index of those that are open.
+    let sql = "UPDATE outbox SET state = 'failed', reason = 'the webhook does not answer',
+                   ended_at = $4
+               WHERE channel = $1 AND address = $2 AND state IN ('waiting', 'sending')
+                   AND state = 'waiting' AND created_at < $3";
+    conn.execute(sql, values![NOTICE, webhook, before, now]).await.map(drop)
+}
+
 /// Lists the calls of a webhook, newest first, beginning after one of them.
 pub(crate) async fn calls(
     conn: &mut Conn,

@@ -1,14 +1,16 @@
 //! What is told, how often, and to whom.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{
-    testing::{LONG, command, deliver_as_usual, project},
+    testing::{LONG, command, deliver, deliver_as_usual, project},
     *,
 };
 use crate::{
     channel::{
-        WEBHOOK,
+        WEBHOOK, notice, reach,
         testing::{self, Receiver, Request},
     },
     config::Api,
@@ -176,6 +178,46 @@ on_both! {
             silent.next().await.answer(200);
         }
         delivery.stop(LONG).await;
+        rig.stop().await;
+    }
+
+    async fn what_waited_long_for_a_webhook_that_does_not_answer_is_given_up_with_the_first(
+        store: Store
+    ) {
+        let rig = Rig::new(store.clone(), knobs()).await;
+        let mut receiver = Receiver::start().await;
+        let id = webhook(&store, None, &receiver.url).await.to_string();
+        let long_ago = now().before(Duration::from_secs(11 * 60));
+        for (text, at) in [("first", long_ago), ("old", long_ago), ("new", now())] {
+            put_at(&store, testing::message(NOTICE, &id, text), at).await;
+        }
+        // One that is refused says nothing about those after it.
+        let refusing = webhook(&store, None, &format!("{}/refusing", receiver.url)).await;
+        for text in ["refused", "taken"] {
+            let message = testing::message(NOTICE, &refusing.to_string(), text);
+            put_at(&store, message, long_ago).await;
+        }
+        let policy = rig.policy.subscribe();
+        let delivery = deliver(&store, policy, notice::LIMITS, reach::system());
+        let mut taken = Vec::new();
+        while taken.len() < 2 {
+            let request = receiver.next().await;
+            match request.text() {
+                "first" => request.answer(500),
+                "refused" => request.answer(400),
+                text => {
+                    taken.push(text.to_owned());
+                    request.answer(200);
+                }
+            }
+        }
+        delivery.stop(LONG).await;
+        taken.sort();
+        assert_eq!(taken, ["new", "taken"]);
+        let rows = outbox_rows(&store).await;
+        let old = &rows[1];
+        assert_eq!((old.state.as_str(), old.attempt), ("failed", 0));
+        assert_eq!(old.reason.as_deref(), Some("the webhook does not answer"));
         rig.stop().await;
     }
 
