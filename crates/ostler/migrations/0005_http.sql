@@ -60,6 +60,10 @@ CREATE INDEX events_by_command ON events (command, number) WHERE command IS NOT 
 -- A command ends once.
 CREATE UNIQUE INDEX events_one_end ON events (command) WHERE type = 'command_complete';
 
+-- What is counted often.
+CREATE INDEX jobs_dead ON jobs (id) WHERE state = 'dead';
+CREATE INDEX outbox_failed ON outbox (channel) WHERE state = 'failed';
+
 CREATE TABLE keys (
     id TEXT NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,
