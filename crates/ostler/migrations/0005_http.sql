@@ -82,6 +82,8 @@ CREATE TABLE keys (
     last_used_at BIGINT
 );
 
+INSERT INTO duties (name, lease_until) VALUES ('first_key', 0);
+
 -- Answers to requests that must not be done twice.
 CREATE TABLE answered_requests (
     actor TEXT NOT NULL,
