@@ -48,6 +48,7 @@ CREATE TABLE commands (
 );
 CREATE INDEX commands_by_project ON commands (project, id);
 CREATE INDEX commands_open ON commands (id) WHERE ended_at IS NULL;
+CREATE INDEX commands_open_in ON commands (project, id) WHERE ended_at IS NULL;
 CREATE INDEX commands_ended ON commands (ended_at) WHERE ended_at IS NOT NULL;
 
 -- Which command of which project an event belongs to.
@@ -110,6 +111,9 @@ CREATE TABLE webhooks (
     created_at BIGINT NOT NULL,
     deleted_at BIGINT
 );
+CREATE INDEX webhooks_alive ON webhooks (project) WHERE deleted_at IS NULL;
+-- What webhooks were told.
+CREATE INDEX outbox_notices ON outbox (address, id) WHERE channel = 'notice';
 
 -- What was chosen while the gateway ran, and outlives it.
 CREATE TABLE choices (
