@@ -48,6 +48,7 @@ CREATE TABLE commands (
 );
 CREATE INDEX commands_by_project ON commands (project, id);
 CREATE INDEX commands_open ON commands (id) WHERE ended_at IS NULL;
+CREATE INDEX commands_open_in ON commands (project, id) WHERE ended_at IS NULL;
 CREATE INDEX commands_ended ON commands (ended_at) WHERE ended_at IS NOT NULL;
 
 -- Which command of which project an event belongs to.
@@ -59,6 +60,10 @@ CREATE INDEX events_by_stream ON events (project, stream, number) WHERE stream I
 CREATE INDEX events_by_command ON events (command, number) WHERE command IS NOT NULL;
 -- A command ends once.
 CREATE UNIQUE INDEX events_one_end ON events (command) WHERE type = 'command_complete';
+
+-- What is counted often.
+CREATE INDEX jobs_dead ON jobs (id) WHERE state = 'dead';
+CREATE INDEX outbox_failed ON outbox (channel) WHERE state = 'failed';
 
 CREATE TABLE keys (
     id TEXT NOT NULL PRIMARY KEY,
@@ -77,6 +82,8 @@ CREATE TABLE keys (
     revoked_at BIGINT,
     last_used_at BIGINT
 );
+
+INSERT INTO duties (name, lease_until) VALUES ('first_key', 0);
 
 -- Answers to requests that must not be done twice.
 CREATE TABLE answered_requests (
@@ -104,6 +111,9 @@ CREATE TABLE webhooks (
     created_at BIGINT NOT NULL,
     deleted_at BIGINT
 );
+CREATE INDEX webhooks_alive ON webhooks (project) WHERE deleted_at IS NULL;
+-- What webhooks were told.
+CREATE INDEX outbox_notices ON outbox (address, id) WHERE channel = 'notice';
 
 CREATE INDEX audit_by_actor ON audit (actor, id);
 

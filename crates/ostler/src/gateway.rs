@@ -387,11 +387,6 @@ impl Gateway {
         self.shared.runtime.n_running()
     }
 
-    /// Counts what is in the queue.
-    pub(crate) async fn queue_stats(&self) -> Result<Stats, StoreError> {
-        self.shared.queue.stats().await
-    }
-
     /// Whether it still looks after its jobs. A store that is away does not make
     /// it unwell: starting again would not help.
     pub(crate) fn is_well(&self) -> bool {

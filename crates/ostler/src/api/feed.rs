@@ -205,7 +205,15 @@ impl Listener {
                 // Both are cancel-safe. The sender lives as long as `live`.
                 Look::Nothing => tokio::select! {
                     Ok(()) = self.tide.changed() => {}
-                    () = until.as_mut() => return Heard::Nothing,
+                    // Nobody was woken for what belongs to no project, and yet it counts
+                    // for where he stands.
+                    () = until.as_mut() => {
+                        let look = self.cursor.look(&self.tide.borrow().ring);
+                        return match look {
+                            Look::Frames(frames) => Heard::Events(join(frames)),
+                            Look::Nothing | Look::Older => Heard::Nothing,
+                        };
+                    }
                 },
                 // Its own allocation, for it is far longer than what those hold who wait.
                 Look::Older => match Box::pin(self.catch_up(newest)).await {

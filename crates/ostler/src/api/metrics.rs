@@ -16,8 +16,10 @@ use crate::{
     clock::Millis,
     config::Metrics,
     key::Scope,
-    queue::Stats,
-    store::{StoreError, numbers},
+    store::{
+        StoreError,
+        numbers::{self, Numbers},
+    },
     telemetry::{Telemetry, names},
 };
 
@@ -54,14 +56,13 @@ async fn metrics(
 async fn gather(service: &Service, telemetry: &Telemetry) -> Option<HashSet<String>> {
     let (gateway, store) = (service.gateway(), service.store());
     let numbers = store.read((), |conn, ()| Box::pin(numbers::count(conn)));
-    let looked = async { tokio::join!(gateway.queue_stats(), numbers) };
     let now = Millis::now();
-    let (looked, ()) = tokio::join!(time::timeout(PATIENCE, looked), pool(service, telemetry));
+    let (looked, ()) = tokio::join!(time::timeout(PATIENCE, numbers), pool(service, telemetry));
     telemetry.stand(gateway.since(), now);
     telemetry.gauge(&names::TURNS_RUNNING, &[]).set(float(gateway.n_running() as u64));
-    let looked: Option<(Stats, numbers::Numbers)> = match looked {
-        Ok((Ok(stats), Ok(numbers))) => Some((stats, numbers)),
-        Ok((Err(error), _) | (_, Err(error))) => {
+    let looked: Option<Numbers> = match looked {
+        Ok(Ok(numbers)) => Some(numbers),
+        Ok(Err(error)) => {
             let error = StoreError::chain(&error);
             tracing::warn!(error, "the store does not say how much there is in it");
             None
@@ -69,8 +70,8 @@ async fn gather(service: &Service, telemetry: &Telemetry) -> Option<HashSet<Stri
         Err(_) => None,
     };
     telemetry.gauge(&names::STORE_UP, &[]).set(if looked.is_some() { 1.0 } else { 0.0 });
-    queue(telemetry, looked.as_ref().map(|(stats, _)| stats), now);
-    let (_, numbers) = looked?;
+    queue(telemetry, looked.as_ref(), now);
+    let numbers = looked?;
     for (agent, n_sessions) in &numbers.sessions {
         telemetry.gauge(&names::SESSIONS, &[provider(agent)]).set(float(*n_sessions));
     }
@@ -87,18 +88,16 @@ async fn gather(service: &Service, telemetry: &Telemetry) -> Option<HashSet<Stri
 const CHANNELS: [&str; 2] = [crate::channel::WEBHOOK, crate::store::webhooks::NOTICE];
 const STATES: [&str; 3] = ["waiting", "sending", "failed"];
 
-fn queue(telemetry: &Telemetry, stats: Option<&Stats>, now: Millis) {
-    let number = |of: fn(&Stats) -> u64| stats.map_or(f64::NAN, |stats| float(of(stats)));
-    for (state, n_jobs) in [
-        ("waiting", number(|stats| stats.waiting)),
-        ("ready", number(|stats| stats.ready)),
-        ("running", number(|stats| stats.running)),
-        ("dead", number(|stats| stats.dead)),
-    ] {
+fn queue(telemetry: &Telemetry, numbers: Option<&Numbers>, now: Millis) {
+    for state in ["waiting", "ready", "running", "dead"] {
+        let n_jobs = numbers.map_or(f64::NAN, |numbers| {
+            let found = numbers.jobs.iter().find(|(is, _)| is == state);
+            float(found.map_or(0, |(_, n_jobs)| *n_jobs))
+        });
         telemetry.gauge(&names::QUEUE, &[state]).set(n_jobs);
     }
-    let oldest = stats.map_or(f64::NAN, |stats| {
-        let since = stats.oldest_at.unwrap_or(now);
+    let oldest = numbers.map_or(f64::NAN, |numbers| {
+        let since = numbers.oldest_at.unwrap_or(now);
         let millis = now.0.saturating_sub(since.0).max(0).unsigned_abs();
         Duration::from_millis(millis).as_secs_f64()
     });

@@ -8,6 +8,7 @@ use crate::{
     store::{
         Conn, Store, StoreError,
         audit::{self, Entry},
+        duties,
         keys::{self, NewKey},
     },
     ui::Ui,
@@ -68,6 +69,8 @@ pub(super) async fn make(store: &Store, found: Found) -> Result<(), StoreError> 
 
 /// Keeps a key, unless there is one by now.
 async fn add_first(conn: &mut Conn, key: &NewKey, now: Millis) -> Result<bool, StoreError> {
+    // Another gateway may be at it as well: one of them waits here.
+    duties::wait(conn, duties::FIRST_KEY).await?;
     if keys::find(conn, key.id).await?.is_some() {
         return Ok(true);
     }
@@ -122,6 +125,17 @@ mod tests {
             let lines = lines.await.unwrap();
             assert_eq!(lines.len(), 1);
             assert!(!lines[0].detail.contains(&made[0].key.hash), "{lines:?}");
+        }
+
+        async fn gateways_that_start_at_once_make_one_key(store: Store) {
+            let nothing = look(&store).await.unwrap();
+            let mut many = tokio::task::JoinSet::new();
+            for _ in 0..8 {
+                let store = store.clone();
+                many.spawn(async move { make(&store, nothing).await.unwrap() });
+            }
+            many.join_all().await;
+            assert_eq!(all(&store).await.len(), 1);
         }
 
         async fn keys_that_cannot_be_used_open_nothing_and_are_not_replaced(store: Store) {

@@ -3,7 +3,9 @@
 //!
 //! At least once: what was sent and could not be noted is sent again after a
 //! crash, and says so. For one address things leave in their order, one after
-//! the other; up to sixteen addresses are served at once.
+//! the other; up to sixteen addresses are served at once. At most half of them are
+//! webhooks that hear of commands, so that receivers which do not answer leave room
+//! for replies, for which somebody waits.
 
 mod outcome;
 mod pace;
@@ -33,12 +35,15 @@ use crate::{
     id::OutboxId,
     store::{
         Store, StoreError, Topic,
-        outbox::{self, Sending},
+        outbox::{self, Among, Sending},
+        webhooks::NOTICE,
     },
 };
 
 /// How many messages are sent at once.
 const AT_ONCE: usize = 16;
+/// How many of them can be calls of webhooks.
+const NOTICES_AT_ONCE: usize = 8;
 
 /// A delivery that runs.
 #[derive(Debug)]
@@ -97,7 +102,7 @@ async fn work(desk: Arc<Desk>) {
                 desk.reclaim(under_way.tickets()).await?;
                 reclaim_at = Instant::now() + desk.pace.lease / 4;
             }
-            desk.claim(AT_ONCE.saturating_sub(under_way.len())).await
+            desk.claim(under_way.room()).await
         };
         let due = match looked.await {
             Ok(Claimed { sendings, due }) => {
@@ -172,15 +177,19 @@ impl Desk {
         Ok(())
     }
 
-    /// Claims what is due, up to so many.
-    async fn claim(&self, n_free: usize) -> Result<Claimed, StoreError> {
-        let args = (self.worker.clone(), Millis::now(), self.pace.lease, n_free);
-        let claimed = self.store.write(args, |conn, (worker, now, lease, n_free)| {
+    /// Claims what is due, as far as there is room.
+    async fn claim(&self, room: Room) -> Result<Claimed, StoreError> {
+        let args = (self.worker.clone(), Millis::now(), self.pace.lease, room);
+        let claimed = self.store.write(args, |conn, (worker, now, lease, room)| {
             Box::pin(async move {
                 let mut sendings = Vec::new();
-                while sendings.len() < *n_free {
-                    match outbox::claim(conn, worker, *now, *lease).await? {
-                        Some(sending) => sendings.push(sending),
+                let mut room = *room;
+                while let Some(among) = room.among() {
+                    match outbox::claim(conn, worker, among, *now, *lease).await? {
+                        Some(sending) => {
+                            room.take(&sending);
+                            sendings.push(sending);
+                        }
                         None => break,
                     }
                 }
@@ -206,11 +215,48 @@ impl Desk {
     }
 }
 
+/// How many more can be sent.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    n_free: usize,
+    /// Of these, for calls of webhooks.
+    n_for_notices: usize,
+}
+
+impl Room {
+    /// Returns what there is room for, if there is any.
+    fn among(self) -> Option<Among> {
+        match self {
+            Self { n_free: 0, .. } => None,
+            Self { n_for_notices: 0, .. } => Some(Among::Replies),
+            Self { .. } => Some(Among::All),
+        }
+    }
+
+    fn take(&mut self, sending: &Sending) {
+        self.n_free = self.n_free.saturating_sub(1);
+        if is_notice(sending) {
+            self.n_for_notices = self.n_for_notices.saturating_sub(1);
+        }
+    }
+}
+
+fn is_notice(sending: &Sending) -> bool {
+    sending.message.channel == NOTICE
+}
+
 /// What is being sent, or was and is not noted yet.
 #[derive(Default)]
 struct UnderWay {
     tasks: JoinSet<()>,
-    tickets: HashMap<task::Id, (OutboxId, i64)>,
+    tickets: HashMap<task::Id, Ticket>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ticket {
+    id: OutboxId,
+    attempt: i64,
+    is_notice: bool,
 }
 
 impl UnderWay {
@@ -219,13 +265,21 @@ impl UnderWay {
     }
 
     fn tickets(&self) -> Vec<(OutboxId, i64)> {
-        self.tickets.values().copied().collect()
+        self.tickets.values().map(|ticket| (ticket.id, ticket.attempt)).collect()
+    }
+
+    fn room(&self) -> Room {
+        let n_notices = self.tickets.values().filter(|ticket| ticket.is_notice).count();
+        Room {
+            n_free: AT_ONCE.saturating_sub(self.len()),
+            n_for_notices: NOTICES_AT_ONCE.saturating_sub(n_notices),
+        }
     }
 
     fn add(&mut self, desk: &Arc<Desk>, sending: Sending) {
-        let ticket = (sending.id, sending.attempt);
+        let (id, attempt, is_notice) = (sending.id, sending.attempt, is_notice(&sending));
         let task = self.tasks.spawn(outcome::deliver(Arc::clone(desk), sending));
-        self.tickets.insert(task.id(), ticket);
+        self.tickets.insert(task.id(), Ticket { id, attempt, is_notice });
     }
 
     /// Waits until one of them has ended; for ever if there is none. Cancel-safe.

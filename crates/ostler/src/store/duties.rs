@@ -12,6 +12,15 @@ use crate::clock::Millis;
 /// The duty to write the archive.
 pub(crate) const ARCHIVE: &str = "archive";
 
+/// The duty to make the first key.
+pub(crate) const FIRST_KEY: &str = "first_key";
+
+/// Waits until no other write is at a duty, and keeps it until this one is over.
+pub(crate) async fn wait(conn: &mut Conn, duty: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE duties SET lease_until = lease_until WHERE name = $1";
+    conn.execute(sql, values![duty]).await.map(drop)
+}
+
 /// Takes a duty or keeps it; returns whether it is the owner's now. On SQLite no
 /// other gateway can have it, whatever the lease of a killed one says.
 pub(crate) async fn take(

@@ -99,21 +99,31 @@ pub(crate) async fn put(
     Ok(Put::New(id))
 }
 
+/// Which messages are given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Among {
+    All,
+    /// Those for which somebody waits, and no calls of webhooks.
+    Replies,
+}
+
 /// Gives out the next message that is due, if there is one.
 pub(crate) async fn claim(
     conn: &mut Conn,
     owner: &str,
+    among: Among,
     now: Millis,
     lease: Duration,
 ) -> Result<Option<Sending>, StoreError> {
     macro_rules! claim {
-        ($lock:literal) => {
+        ($among:literal, $lock:literal) => {
             concat!(
                 "UPDATE outbox SET state = 'sending', attempt = attempt + 1, owner = $1,
                      lease_until = $2
                  WHERE id = (
-                     SELECT id FROM outbox AS due WHERE state = 'waiting' AND next_at <= $3
-                         AND NOT EXISTS (
+                     SELECT id FROM outbox AS due WHERE state = 'waiting' AND next_at <= $3",
+                $among,
+                "        AND NOT EXISTS (
                              SELECT 1 FROM outbox AS earlier
                              WHERE earlier.channel = due.channel AND earlier.address = due.address
                                  AND (earlier.number < due.number
@@ -125,9 +135,13 @@ pub(crate) async fn claim(
             )
         };
     }
-    let sql = match conn.dialect() {
-        Dialect::Sqlite => claim!(""),
-        Dialect::Postgres => claim!(" FOR UPDATE SKIP LOCKED"),
+    let sql = match (conn.dialect(), among) {
+        (Dialect::Sqlite, Among::All) => claim!("", ""),
+        (Dialect::Sqlite, Among::Replies) => claim!(" AND channel <> 'notice'", ""),
+        (Dialect::Postgres, Among::All) => claim!("", " FOR UPDATE SKIP LOCKED"),
+        (Dialect::Postgres, Among::Replies) => {
+            claim!(" AND channel <> 'notice'", " FOR UPDATE SKIP LOCKED")
+        }
     };
     let row = conn.fetch_optional(sql, values![owner, now.after(lease), now]).await?;
     row.map(|row| {

@@ -7,7 +7,7 @@ use super::{
     Conn, Store, StoreError, answered_requests, audit, commands, events, jobs,
     jobs::Over::{Dead, DoneOrCancelled},
     messages::{self, Removable},
-    outbox, permissions, turns,
+    outbox, permissions, turns, webhooks,
 };
 use crate::clock::Millis;
 
@@ -20,8 +20,8 @@ const ANSWERED: Duration = DAY;
 /// For how long to keep what is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// Jobs that are done or cancelled, the names of messages, replies, turns
-    /// and permission requests. A message that comes again later than this is
+    /// Jobs that are done or cancelled, the names of messages, replies, turns,
+    /// permission requests and deleted webhooks. A message that comes again later than this is
     /// a new one.
     pub(crate) ended: Duration,
     /// Dead jobs, which somebody should have a look at, and the audit.
@@ -45,6 +45,7 @@ enum What {
     DeadJobs,
     Messages,
     Outbox,
+    Webhooks,
     Requests,
     Commands,
     Events,
@@ -54,12 +55,13 @@ enum What {
     History(Removable),
 }
 
-/// Everything but the history, turns after what they wait for.
-const ALL: [What; 10] = [
+/// Everything but the history, webhooks and turns after what they wait for.
+const ALL: [What; 11] = [
     What::EndedJobs,
     What::DeadJobs,
     What::Messages,
     What::Outbox,
+    What::Webhooks,
     What::Requests,
     What::Commands,
     What::Events,
@@ -96,6 +98,7 @@ impl Keep {
             What::EndedJobs
             | What::Messages
             | What::Outbox
+            | What::Webhooks
             | What::Requests
             | What::Commands
             | What::Turns => Some(self.ended),
@@ -114,6 +117,7 @@ impl What {
             Self::DeadJobs => jobs::remove_before(conn, Dead, before, BATCH).await,
             Self::Messages => jobs::forget_messages(conn, before, BATCH).await,
             Self::Outbox => outbox::remove_before(conn, before, BATCH).await,
+            Self::Webhooks => webhooks::remove_before(conn, before, BATCH).await,
             Self::Requests => permissions::remove_before(conn, before, BATCH).await,
             Self::Commands => commands::remove_before(conn, before, BATCH).await,
             Self::Events => events::remove_before(conn, before, BATCH).await,

@@ -174,14 +174,18 @@ pub(crate) async fn list(
     conn.fetch_all(sql, &values).await?.iter().map(Webhook::from_row).collect()
 }
 
-/// Returns the webhooks that hear of something that happens in a project.
+/// Returns the webhooks that hear of something that happens in a project. Those of
+/// a project that was deleted hear nothing any more, also of what ends later.
 pub(crate) async fn fitting(
     conn: &mut Conn,
     project: ProjectId,
     kind: NoticeKind,
 ) -> Result<Vec<Webhook>, StoreError> {
     let sql = "SELECT * FROM webhooks
-               WHERE deleted_at IS NULL AND (project = $1 OR project IS NULL) ORDER BY id";
+               WHERE deleted_at IS NULL AND (project = $1 OR project IS NULL)
+                   AND (project IS NULL OR EXISTS (
+                       SELECT 1 FROM projects WHERE id = $1 AND projects.deleted_at IS NULL))
+               ORDER BY id";
     let rows = conn.fetch_all(sql, values![project]).await?;
     let all = rows.iter().map(Webhook::from_row).collect::<Result<Vec<_>, _>>()?;
     Ok(all.into_iter().filter(|webhook| webhook.kinds.contains(&kind)).collect())
@@ -204,6 +208,22 @@ pub(crate) async fn delete(
     Ok(n_deleted > 0)
 }
 
+/// Gives up the calls of a webhook that does not answer, as far as they wait since
+/// before a time: they would only pile up.
+pub(crate) async fn give_up_before(
+    conn: &mut Conn,
+    webhook: &str,
+    before: Millis,
+    now: Millis,
+) -> Result<(), StoreError> {
+    // Said twice, for there is an index of those that are open.
+    let sql = "UPDATE outbox SET state = 'failed', reason = 'the webhook does not answer',
+                   ended_at = $4
+               WHERE channel = $1 AND address = $2 AND state IN ('waiting', 'sending')
+                   AND state = 'waiting' AND created_at < $3";
+    conn.execute(sql, values![NOTICE, webhook, before, now]).await.map(drop)
+}
+
 /// Lists the calls of a webhook, newest first, beginning after one of them.
 pub(crate) async fn calls(
     conn: &mut Conn,
@@ -212,9 +232,11 @@ pub(crate) async fn calls(
     limit: u32,
 ) -> Result<Vec<Call>, StoreError> {
     let before = after.map_or_else(|| "out_g".to_owned(), |id| id.to_string());
-    let sql = "SELECT * FROM outbox WHERE channel = $1 AND address = $2 AND id < $3
-               ORDER BY id DESC LIMIT +$4";
-    let rows = conn.fetch_all(sql, values![NOTICE, id, &before, i64::from(limit)]).await?;
+    // The channel stands in the text because an index is for it alone.
+    let sql = "SELECT id, dedupe, state, attempt, message, reason, created_at, ended_at
+               FROM outbox WHERE channel = 'notice' AND address = $1 AND id < $2
+               ORDER BY id DESC LIMIT +$3";
+    let rows = conn.fetch_all(sql, values![id, &before, i64::from(limit)]).await?;
     let call = |row: &Row| {
         Ok(Call {
             id: row.parsed("id")?,
@@ -228,6 +250,25 @@ pub(crate) async fn calls(
         })
     };
     rows.iter().map(call).collect()
+}
+
+/// Removes webhooks that were deleted before a time, by themselves or with their
+/// projects, at most this many. Each stays for as long as a call of it.
+pub(crate) async fn remove_before(
+    conn: &mut Conn,
+    before: Millis,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM webhooks WHERE id IN (
+                   SELECT id FROM webhooks AS gone
+                   WHERE (deleted_at < $1 OR EXISTS (
+                           SELECT 1 FROM projects
+                           WHERE projects.id = gone.project AND projects.deleted_at < $1))
+                       AND NOT EXISTS (
+                           SELECT 1 FROM outbox
+                           WHERE outbox.channel = 'notice' AND outbox.address = gone.id)
+                   LIMIT +$2)";
+    conn.execute(sql, values![before, i64::from(limit)]).await
 }
 
 impl Webhook {

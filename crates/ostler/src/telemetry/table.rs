@@ -83,7 +83,7 @@ metrics! {
     SUBSCRIBERS = "ostler_sse_subscribers", Kind::Gauge, [],
         "Streams of events that are open.";
     STORE_UP = "ostler_store_up", Kind::Gauge, [],
-        "1 if the store answered in time when this was gathered, else 0; what is read from it is then NaN.";
+        "1 if the store answered in time when this was gathered, else 0; the queue's numbers are then NaN, and those of sessions and messages as they were before.";
     STORE_WRITES = "ostler_store_write_seconds", Kind::Histogram(OF_WRITES), [],
         "How long writes to the store took, with the wait for others.";
     BUILD = "ostler_build_info", Kind::Gauge, ["version"],

@@ -78,24 +78,26 @@ impl Ring {
 
     /// Takes the next events of the log: the number up to which it was read, what
     /// retention had removed by then, and those that somebody can ask for. Returns
-    /// whether that is news.
+    /// whether that is news to anybody: what belongs to no project is not.
     pub(super) fn add(
         &mut self,
         last: i64,
         removed: i64,
         entries: impl IntoIterator<Item = Entry>,
     ) -> bool {
-        let before = self.newest;
+        let mut is_news = false;
         if removed > self.newest {
             // Retention was faster; whoever has not read that much asks the store.
             self.entries.clear();
             self.n_bytes = 0;
             self.from = removed;
             self.newest = removed;
+            is_news = true;
         }
         for entry in entries.into_iter().filter(|entry| entry.number > removed) {
             self.n_bytes += entry.frame.len();
             self.entries.push_back(entry);
+            is_news = true;
         }
         self.newest = self.newest.max(last);
         while self.entries.len() > self.limits.events || self.n_bytes > self.limits.bytes {
@@ -103,7 +105,7 @@ impl Ring {
             self.n_bytes -= oldest.frame.len();
             self.from = oldest.number;
         }
-        self.newest > before
+        is_news
     }
 
     #[cfg(test)]

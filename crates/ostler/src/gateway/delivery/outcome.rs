@@ -14,9 +14,12 @@ use crate::{
         audit::{self, Entry},
         events::{self, NewEvent},
         outbox::{self, Next, Sending},
-        webhooks::NOTICE,
+        webhooks::{self, NOTICE},
     },
 };
+
+/// How long notices wait for a webhook that does not answer. Part of the contract.
+const STALE: Duration = Duration::from_secs(10 * 60);
 
 /// What there is to note of a message.
 #[derive(Clone, Debug)]
@@ -27,8 +30,18 @@ enum Note {
     Failed {
         reason: String,
         is_unsure: bool,
-        wait: Option<Duration>,
+        then: Then,
     },
+}
+
+/// What follows an attempt that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    RetryIn(Duration),
+    /// It was tried often enough.
+    Exhausted,
+    /// Trying again would be in vain.
+    Refused,
 }
 
 /// Sends a message and notes what came of it. Until it is noted it counts as
@@ -77,13 +90,14 @@ fn note(sent: Result<Sent, SendError>, pace: &Pace, sending: &Sending) -> Note {
     match sent {
         Ok(sent) => Note::Sent(sent),
         Err(SendError { reason, next, is_unsure }) => {
-            let wait = match next {
+            let then = match next {
                 channel::Next::Retry { after } => {
-                    pace.of(&sending.message.channel).retry_in(sending.attempt, after)
+                    let wait = pace.of(&sending.message.channel).retry_in(sending.attempt, after);
+                    wait.map_or(Then::Exhausted, Then::RetryIn)
                 }
-                channel::Next::GiveUp => None,
+                channel::Next::GiveUp => Then::Refused,
             };
-            Note::Failed { reason, is_unsure, wait }
+            Note::Failed { reason, is_unsure, then }
         }
     }
 }
@@ -100,11 +114,14 @@ async fn write(
     match note {
         Note::Untried => outbox::give_back(conn, id, attempt).await,
         Note::Sent(sent) => outbox::sent(conn, id, sent.message.as_deref(), now).await,
-        Note::Failed { reason, is_unsure, wait } => {
+        Note::Failed { reason, is_unsure, then } => {
             if *is_unsure {
                 outbox::doubt(conn, id, attempt).await?;
             }
-            let next = wait.map_or(Next::GiveUp, |wait| Next::RetryAt(now.after(wait)));
+            let next = match then {
+                Then::RetryIn(wait) => Next::RetryAt(now.after(*wait)),
+                Then::Exhausted | Then::Refused => Next::GiveUp,
+            };
             let is_news = outbox::failed(conn, id, attempt, reason, next, now).await?;
             if is_news && next == Next::GiveUp {
                 let is_unsure = *is_unsure || sending.is_unsure;
@@ -112,6 +129,9 @@ async fn write(
                 // Nobody follows a conversation for what is not said in one.
                 if sending.message.channel != NOTICE {
                     events::append(conn, &[warning(sending, reason, is_unsure, now)]).await?;
+                } else if *then == Then::Exhausted {
+                    let (webhook, since) = (&sending.message.address, now.before(STALE));
+                    webhooks::give_up_before(conn, webhook, since, now).await?;
                 }
             }
             Ok(is_news)
@@ -130,11 +150,11 @@ fn tell(sending: &Sending, note: &Note, is_news: bool) {
         }
         Note::Untried => tracing::debug!(%reply, "a reply was given back, for it is time to stop"),
         Note::Sent(_) => tracing::debug!(%reply, attempt, to, "a reply was sent"),
-        Note::Failed { reason, wait: Some(wait), .. } => {
+        Note::Failed { reason, then: Then::RetryIn(wait), .. } => {
             let why = outline(reason);
             tracing::info!(%reply, attempt, to, why, ?wait, "a reply was not taken; it waits");
         }
-        Note::Failed { reason, wait: None, .. } => {
+        Note::Failed { reason, then: Then::Exhausted | Then::Refused, .. } => {
             let why = outline(reason);
             tracing::warn!(%reply, conversation, attempt, to, why, "a reply was given up");
         }

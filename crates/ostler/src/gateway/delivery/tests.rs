@@ -219,7 +219,7 @@ on_both! {
         let id = put(&store, &receiver.url, "hello").await;
         let long_ago = Millis::now().before(Duration::from_secs(120));
         let claimed = store.must(long_ago, |conn, long_ago| {
-            Box::pin(outbox::claim(conn, "killed", *long_ago, QUICK.lease))
+            Box::pin(outbox::claim(conn, "killed", Among::All, *long_ago, QUICK.lease))
         });
         assert!(claimed.await.is_some());
         let delivery = start(&store);
@@ -251,7 +251,7 @@ on_both! {
         let mut receiver = Receiver::start().await;
         put(&store, &receiver.url, "hello").await;
         let desk = desk(&store, QUICK);
-        let claimed = desk.claim(AT_ONCE).await.unwrap();
+        let claimed = desk.claim(UnderWay::default().room()).await.unwrap();
         desk.stop.cancel();
         for sending in claimed.sendings {
             outcome::deliver(Arc::clone(&desk), sending).await;
@@ -295,7 +295,7 @@ on_both! {
         put(&store, "http://127.0.0.1:9/", "hello").await;
         // It has expired when it is claimed.
         let claiming = desk(&store, Pace { lease: Duration::ZERO, ..QUICK });
-        let sending = claiming.claim(1).await.unwrap().sendings.remove(0);
+        let sending = claiming.claim(UnderWay::default().room()).await.unwrap().sendings.remove(0);
         let desk = desk(&store, QUICK);
         desk.reclaim(vec![(sending.id, sending.attempt)]).await.unwrap();
         desk.reclaim(Vec::new()).await.unwrap();

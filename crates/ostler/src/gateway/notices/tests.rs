@@ -1,13 +1,18 @@
 //! What is told, how often, and to whom.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{
-    testing::{LONG, command, deliver_as_usual, project},
+    testing::{LONG, command, deliver, deliver_as_usual, project},
     *,
 };
 use crate::{
-    channel::testing::{Receiver, Request},
+    channel::{
+        WEBHOOK, notice, reach,
+        testing::{self, Receiver, Request},
+    },
     config::Api,
     gateway::{
         commands::tests::entry,
@@ -46,6 +51,15 @@ fn now() -> Millis {
 fn told_kind(request: &Request) -> (String, String, String) {
     let text = |pointer: &str| request.body.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     (text("/type"), text("/data/state"), text("/data/command_id"))
+}
+
+/// Puts a message on its way as if it were another time.
+async fn put_at(store: &Store, message: NewMessage, at: Millis) {
+    store
+        .must((message, at), |conn, (message, at)| {
+            Box::pin(async move { outbox::put(conn, message, *at).await.map(drop) })
+        })
+        .await;
 }
 
 /// Takes what was told until so many came, answering each.
@@ -139,6 +153,71 @@ on_both! {
         assert_eq!(heard(&mut receiver, 2).await, expected(&told, id));
         delivery.stop(LONG).await;
         assert!(receiver.try_next().is_none());
+        rig.stop().await;
+    }
+
+    async fn webhooks_that_do_not_answer_leave_room_for_replies(store: Store) {
+        let rig = Rig::new(store.clone(), knobs()).await;
+        let (mut silent, mut chat) = (Receiver::start().await, Receiver::start().await);
+        for _ in 0..16 {
+            let id = webhook(&store, None, &silent.url).await;
+            put_at(&store, testing::message(NOTICE, &id.to_string(), "never"), now()).await;
+        }
+        let delivery = deliver_as_usual(&store, rig.policy.subscribe());
+        let mut held = Vec::new();
+        while held.len() < 8 {
+            held.push(silent.next().await);
+        }
+        put_at(&store, testing::message(WEBHOOK, &chat.url, "hello"), now()).await;
+        let reply = chat.next().await;
+        assert_eq!(reply.text(), "hello");
+        reply.answer(200);
+        assert!(silent.try_next().is_none(), "eight are enough");
+        held.into_iter().for_each(|request| request.answer(200));
+        for _ in 8..16 {
+            silent.next().await.answer(200);
+        }
+        delivery.stop(LONG).await;
+        rig.stop().await;
+    }
+
+    async fn what_waited_long_for_a_webhook_that_does_not_answer_is_given_up_with_the_first(
+        store: Store
+    ) {
+        let rig = Rig::new(store.clone(), knobs()).await;
+        let mut receiver = Receiver::start().await;
+        let id = webhook(&store, None, &receiver.url).await.to_string();
+        let long_ago = now().before(Duration::from_secs(11 * 60));
+        for (text, at) in [("first", long_ago), ("old", long_ago), ("new", now())] {
+            put_at(&store, testing::message(NOTICE, &id, text), at).await;
+        }
+        // One that is refused says nothing about those after it.
+        let refusing = webhook(&store, None, &format!("{}/refusing", receiver.url)).await;
+        for text in ["refused", "taken"] {
+            let message = testing::message(NOTICE, &refusing.to_string(), text);
+            put_at(&store, message, long_ago).await;
+        }
+        let policy = rig.policy.subscribe();
+        let delivery = deliver(&store, policy, notice::LIMITS, reach::system());
+        let mut taken = Vec::new();
+        while taken.len() < 2 {
+            let request = receiver.next().await;
+            match request.text() {
+                "first" => request.answer(500),
+                "refused" => request.answer(400),
+                text => {
+                    taken.push(text.to_owned());
+                    request.answer(200);
+                }
+            }
+        }
+        delivery.stop(LONG).await;
+        taken.sort();
+        assert_eq!(taken, ["new", "taken"]);
+        let rows = outbox_rows(&store).await;
+        let old = &rows[1];
+        assert_eq!((old.state.as_str(), old.attempt), ("failed", 0));
+        assert_eq!(old.reason.as_deref(), Some("the webhook does not answer"));
         rig.stop().await;
     }
 

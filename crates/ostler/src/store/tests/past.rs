@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    id::{CommandId, JobId, ProjectId, TurnId},
+    id::{CommandId, JobId, ProjectId, TurnId, WebhookId},
     store::{
         commands::{CommandKind, CommandState, Filter, NewCommand},
         conversations::Address,
@@ -10,6 +10,7 @@ use crate::{
         projects::{Project, ProjectSettings},
         testing::plans,
         turns::NewTurn,
+        webhooks::NoticeKind,
     },
 };
 
@@ -100,6 +101,32 @@ on_both! {
                     || line.contains("SCAN ") && !line.contains("INDEX")
             });
             assert!(!is_scan, "{plan}");
+        }
+        let is_file = matches!(store.location(), Location::Sqlite(_));
+        let plans = testing::plans(&store, id, |conn, id| {
+            Box::pin(async move {
+                commands::open_in(conn, *id).await?;
+                commands::left_behind(conn, 20).await?;
+                webhooks::calls(conn, WebhookId::new(), None, 20).await?;
+                webhooks::fitting(conn, *id, NoticeKind::Started).await?;
+                numbers::count(conn).await.map(drop)
+            })
+        });
+        let plans = plans.await.join("\n");
+        assert!(!plans.contains("Seq Scan on commands"), "{plans}");
+        // On a server what is almost empty is looked at as a whole.
+        for index in [
+            "commands_open_in",
+            "commands_open",
+            "outbox_notices",
+            "webhooks_alive",
+            "jobs_not_begun",
+            "jobs_leased",
+            "jobs_dead",
+            "outbox_failed",
+        ] {
+            let is_used = plans.lines().any(|line| line.split(' ').any(|word| word == index));
+            assert!(is_used || !is_file, "{index}: {plans}");
         }
         let plans = testing::plans(&store, id, |conn, id| {
             Box::pin(async move {

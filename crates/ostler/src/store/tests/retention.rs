@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    id::{JobId, PermissionId, TurnId},
+    id::{JobId, PermissionId, ProjectId, TurnId, WebhookId},
     queue::{Enqueued, JobEnd, LaneId, MessageKey, NewJob, Queue, WorkerId},
     store::{
+        outbox::NewMessage,
         permissions::{Decision, NewRequest},
+        projects::{Project, ProjectSettings},
         turns::NewTurn,
+        webhooks::{NoticeKind, Webhook},
     },
 };
 
@@ -94,6 +97,64 @@ on_both! {
         assert!(queue.find(open).await.unwrap().is_some());
         // A message that comes again after that is a new one.
         add(&queue, Some("m1")).await;
+    }
+
+    async fn a_deleted_webhook_stays_for_as_long_as_its_calls(store: Store) {
+        let webhook = |project| Webhook {
+            id: WebhookId::new(),
+            project,
+            url: "http://example.org/".to_owned(),
+            kinds: NoticeKind::ALL.to_vec(),
+            secret: "whsec_test".to_owned(),
+            created_by: "me".to_owned(),
+            created_at: NOW,
+        };
+        let (alive, deleted) = (webhook(None), webhook(None));
+        let id = ProjectId::new();
+        let project = Project {
+            id,
+            name: "a".to_owned(),
+            directory: "/".to_owned(),
+            agent: None,
+            settings: ProjectSettings::default(),
+            created_at: NOW,
+            updated_at: NOW,
+        };
+        let of_project = webhook(Some(id));
+        let all = [alive.clone(), deleted.clone(), of_project];
+        store
+            .must((project, all, deleted.id), |conn, (project, all, deleted)| {
+                Box::pin(async move {
+                    projects::add(conn, project).await?;
+                    for webhook in all {
+                        webhooks::add(conn, webhook).await?;
+                    }
+                    let kind = NoticeKind::Started;
+                    assert_eq!(webhooks::fitting(conn, project.id, kind).await?.len(), 3);
+                    projects::delete(conn, project.id, NOW).await?;
+                    assert_eq!(webhooks::fitting(conn, project.id, kind).await?.len(), 2);
+                    let notice = NewMessage {
+                        dedupe: "1".to_owned(),
+                        conversation: None,
+                        turn: None,
+                        channel: webhooks::NOTICE.to_owned(),
+                        address: deleted.to_string(),
+                        body: "{}".to_owned(),
+                    };
+                    outbox::put(conn, &notice, NOW).await?;
+                    // What waits is given up, two days later than the project was.
+                    webhooks::delete(conn, *deleted, days(2)).await.map(drop)
+                })
+            })
+            .await;
+        assert_eq!(store.clean_up(keep(), days(7)).await.unwrap(), 0);
+        assert_eq!(store.clean_up(keep(), days(8)).await.unwrap(), 1);
+        // The call, and with it the webhook.
+        assert_eq!(store.clean_up(keep(), days(10)).await.unwrap(), 2);
+        let left = store.read((), |conn, ()| {
+            Box::pin(webhooks::list(conn, &webhooks::Seen::All, None, 9))
+        });
+        assert_eq!(left.await.unwrap(), [alive]);
     }
 
     async fn a_turn_stays_for_as_long_as_its_job_or_one_of_its_events(store: Store) {
