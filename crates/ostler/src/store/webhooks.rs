@@ -184,11 +184,14 @@ pub(crate) async fn fitting(
     let sql = "SELECT * FROM webhooks
                WHERE deleted_at IS NULL AND (project = $1 OR project IS NULL)
                    AND (project IS NULL OR EXISTS (
-                       SELECT 1 FROM projects WHERE id = $1 AND projects.deleted_at IS NULL))
-               ORDER BY id";
+                       SELECT 1 FROM projects WHERE id = $1 AND projects.deleted_at IS NULL))";
     let rows = conn.fetch_all(sql, values![project]).await?;
     let all = rows.iter().map(Webhook::from_row).collect::<Result<Vec<_>, _>>()?;
-    Ok(all.into_iter().filter(|webhook| webhook.kinds.contains(&kind)).collect())
+    let mut fitting: Vec<_> =
+        all.into_iter().filter(|webhook| webhook.kinds.contains(&kind)).collect();
+    // Sorted here, for SQLite would walk through all of them to have them in order.
+    fitting.sort_by_key(|webhook| webhook.id.to_string());
+    Ok(fitting)
 }
 
 /// Takes a webhook away, with all calls of it that wait; returns whether it was
