@@ -48,7 +48,7 @@ pub(crate) enum Kind {
     Paths,
     /// A list of networks, such as 10.0.0.0/8.
     Networks,
-    /// A list of origins of web pages, such as https://example.org.
+    /// A list of origins of web pages, such as `https://example.org`.
     Origins,
     /// A list of names of variables.
     Variables,
