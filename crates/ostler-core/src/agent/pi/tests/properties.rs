@@ -150,8 +150,10 @@ proptest! {
     ) {
         let line = command_line(&options, &open, &prompt);
         let args = argv(&line);
-        let on_stdin = matches!(&line.stdin, Stdin::Bytes(bytes) if *bytes == prompt.as_bytes());
-        let flags = words(&args, (!on_stdin).then_some(&prompt));
+        // A word goes to standard input.
+        let without = command_line(&options, &open, "x");
+        let is_argument = args.len() > argv(&without).len();
+        let flags = words(&args, is_argument.then_some(&prompt));
         prop_assert_eq!(flags.contains(&"--session"), open.memo().is_some());
         prop_assert_eq!(flags.contains(&"--continue"), open.memo().is_some());
         if let Some(memo) = open.memo() {
