@@ -172,7 +172,7 @@ async fn writes_and_wakeups_go_on_after_the_server_cut_all_connections() {
         }
         assert_eq!(n_notes(&store, "cut").await, 20);
         // The loss of the connection itself wakes, and so does what follows.
-        assert_eq!(wakeups.next().await, Woken::Told);
+        until_told(&mut wakeups).await;
         other.close().await;
     })
     .await;
