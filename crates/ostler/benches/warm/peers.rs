@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 
 use crate::{
     figures::{FIRST_TEXT, Gateway, TOTAL, Took, column, median, ms, quartiles},
-    process::with_variable,
+    process::{MARK, with_variable},
     stand::scripted_agent,
 };
 
@@ -31,9 +31,6 @@ const AGENT: &str = "gemini";
 const ROUNDS: usize = 100;
 /// How often a start is.
 const STARTS: usize = 10;
-
-/// Marks the processes of a gateway.
-const MARK: &str = "OSTLER_BENCH_GATEWAY";
 
 /// Where a gateway is measured, and what with.
 pub(crate) struct Ground<'a> {
@@ -79,11 +76,12 @@ struct Entry {
     rarer: usize,
 }
 
-const ENTRIES: [Entry; 8] = [
+const ENTRIES: [Entry; 9] = [
     entry("raw client", ours::raw, true, false, 1),
     entry("ostler, library", ours::library, true, false, 1),
     entry("ostler chat", ours::chat, true, true, 1),
     entry("ostler run", ours::run, false, false, 1),
+    entry("ostler, HTTP", ours::http, true, true, 1),
     entry("sandbox-agent", sandbox_agent::start, true, true, 1),
     entry("acpx, library", acpx::library, true, true, 5),
     entry("acpx prompt", acpx::session, true, true, 10),

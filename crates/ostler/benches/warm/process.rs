@@ -8,6 +8,9 @@ use std::{
 
 use crate::figures::{Clock, PROMPT, Took};
 
+/// The variable that marks the processes of a gateway.
+pub(crate) const MARK: &str = "OSTLER_BENCH_GATEWAY";
+
 /// Runs a command to its end with this input; returns how long it took.
 pub(crate) fn run(command: &mut Command, input: &[u8]) -> f64 {
     let clock = Clock::start();

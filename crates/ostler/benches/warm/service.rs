@@ -19,6 +19,8 @@ use crate::{
     http::{Events, Http},
 };
 
+/// The agent that is played.
+const AGENT: &str = "claudecode";
 /// How many call at a time, each again when it was answered.
 const CALLERS: usize = 64;
 /// How long they do so for one measurement.
@@ -28,17 +30,19 @@ const ROUNDS: usize = 5;
 const PROMPTS: usize = 50;
 
 /// A gateway that serves a project.
-struct Site {
+pub(crate) struct Site {
     daemon: Daemon,
     port: u16,
     /// What every request says.
     headers: &'static str,
     /// `/projects/prj_…`.
-    project: String,
+    pub(crate) project: String,
 }
 
 impl Site {
-    fn new(place: &Path, gateway: &Value) -> Self {
+    /// Starts one whose part `gateway` of the settings is this, with a project that
+    /// asks this agent.
+    pub(crate) fn new(place: &Path, gateway: &Value, agent: &str) -> Self {
         let mut settings = gateway.clone();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         settings["listen"] = json!(format!("127.0.0.1:{port}"));
@@ -51,14 +55,14 @@ impl Site {
         // It is used to the end of the program.
         let headers = format!("authorization: Bearer {}\r\n", ground.key()).leak();
         let mut http = Http::connect(port, headers);
-        let project = json!({ "name": "bench", "directory": work, "agent_provider": "claudecode" });
+        let project = json!({ "name": "bench", "directory": work, "agent_provider": agent });
         http.post("/projects", &project);
         let made = http.reply();
         let project = format!("/projects/{}", made["data"]["id"].as_str().unwrap());
         Self { daemon, port, headers, project }
     }
 
-    fn connect(&self) -> Http {
+    pub(crate) fn connect(&self) -> Http {
         Http::connect(self.port, self.headers)
     }
 }
@@ -67,7 +71,7 @@ impl Site {
 pub(crate) fn measure(place: &Path, runtime: &Runtime) -> bool {
     let place = place.join("http");
     println!("\nHTTP, a prompt and its events ({PROMPTS} each)");
-    let site = Site::new(&place.join("prompts"), &json!({}));
+    let site = Site::new(&place.join("prompts"), &json!({}), AGENT);
     prompts(&site);
     println!("\nHTTP, requests answered a second, {CALLERS} at a time");
     let path = site.project.clone();
@@ -75,7 +79,7 @@ pub(crate) fn measure(place: &Path, runtime: &Runtime) -> bool {
     site.daemon.stop();
     // One turn that never ends: everything else waits.
     let settings = json!({ "max_concurrent_turns": 1, "max_queue_depth": 1_000_000 });
-    let site = Site::new(&place.join("intake"), &settings);
+    let site = Site::new(&place.join("intake"), &settings, AGENT);
     let path = format!("{}/prompt", site.project);
     let mut http = site.connect();
     http.post(&path, &json!({ "prompt": "sim:hang" }));

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{client::Client, figures::ms, stand::OSTLER};
+use crate::{client::Client, figures::ms, process::MARK, stand::OSTLER};
 
 /// How long a gateway may take to come or go before the measurement is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -84,6 +84,7 @@ impl Ground {
             .env("HOME", self.place.join("home"))
             .env("TMPDIR", self.place.join("tmp"))
             .env("OSTLER_DATA_DIR", self.data())
+            .env(MARK, &self.place)
             .envs(self.database_url.iter().map(|url| ("OSTLER_DATABASE_URL", url)))
             .current_dir(self.place.join("work"))
             .stdin(Stdio::null())

@@ -1,13 +1,15 @@
 //! No gateway at all, and the ways through Ostler.
 
 use ostler_core::{Memo, event::Mode};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{AGENT, Ground, MARK};
+use super::{AGENT, Ground};
 use crate::{
     figures::{Clock, Gateway, PROMPT, Took},
-    process::{Talker, run_turn},
+    http::{Events, Http},
+    process::{MARK, Talker, run_turn},
     raw,
+    service::Site,
     stand::Stand,
 };
 
@@ -73,6 +75,43 @@ impl Gateway for Chat {
             if line.contains(r#""type":"complete""#) {
                 assert!(line.contains(r#""mode":"warm""#), "{line}");
                 return clock.end();
+            }
+        }
+    }
+}
+
+pub(super) fn http<'a>(ground: &'a Ground<'a>) -> Box<dyn Gateway + 'a> {
+    let site = Site::new(&ground.place, &json!({}), AGENT);
+    let events = site.connect().listen(&format!("{}/events", site.project));
+    Box::new(Served { calls: site.connect(), events, site, session: Value::Null })
+}
+
+/// A gateway's HTTP service: prompts by one connection, events by another.
+struct Served {
+    calls: Http,
+    events: Events,
+    site: Site,
+    session: Value,
+}
+
+impl Gateway for Served {
+    /// A turn is over when its request is answered and its last event has come.
+    fn turn(&mut self) -> Took {
+        let mut clock = Clock::start();
+        let prompt = json!({ "prompt": PROMPT, "session_id": self.session });
+        self.calls.post(&format!("{}/prompt", self.site.project), &prompt);
+        self.calls.reply();
+        loop {
+            let line = self.events.next();
+            if line.contains(OUTPUT) {
+                clock.text();
+            }
+            if line.contains(r#""type":"complete""#) {
+                let took = clock.end();
+                let event: Value = serde_json::from_str(line.trim_start_matches("data:")).unwrap();
+                assert_eq!(event["exit_code"], 0, "{event}");
+                self.session = event["session_id"].clone();
+                return took;
             }
         }
     }

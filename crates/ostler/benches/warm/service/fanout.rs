@@ -16,18 +16,23 @@ use std::{
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     runtime::Runtime,
     task::JoinSet,
     time,
 };
 
-use super::Site;
+use super::{AGENT, Site};
 use crate::figures::quartiles;
 
 const SUBSCRIBERS: usize = 5000;
 /// How many prompts they follow, one after the other.
 const PROMPTS: usize = 20;
+/// How long the answers are, in bytes: all together are more than what is held for
+/// somebody who does not read, so that the gateway has to wait for him.
+const ANSWER: usize = 20_000;
+/// How much the one who does not read lets the system take for him.
+const SLOW_BUFFER: u32 = 4096;
 /// How many connect at a time.
 const AT_ONCE: usize = 64;
 /// What a subscriber may take of the gateway's memory, its connection included.
@@ -50,6 +55,7 @@ struct Arrivals {
 struct Reading {
     numbers: Vec<i64>,
     n_complete: usize,
+    n_bytes: usize,
     rest: Vec<u8>,
 }
 
@@ -66,7 +72,7 @@ pub(super) fn measure(place: &Path, runtime: &Runtime) -> bool {
          nothing lost, {KILOBYTES_LIMIT:.0} KB of memory each)"
     );
     raise_file_limit();
-    let site = Site::new(&place.join("fanout"), &json!({}));
+    let site = Site::new(&place.join("fanout"), &json!({}), AGENT);
     std::thread::sleep(REST);
     let before = site.daemon.memory();
     let fine = runtime.block_on(follow(&site, n_subscribers, before.resident));
@@ -80,7 +86,7 @@ async fn follow(site: &Site, n_subscribers: usize, before: f64) -> bool {
     let arrivals = Arc::new(Arrivals::default());
     let n_connected = Arc::new(AtomicUsize::new(0));
     let gate = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
-    let mut slow = Blocking::connect(("127.0.0.1", site.port)).unwrap();
+    let mut slow = connect_slow(site.port).await;
     slow.write_all(request.as_bytes()).unwrap();
     let mut readers = JoinSet::new();
     for _ in 1..n_subscribers {
@@ -91,7 +97,7 @@ async fn follow(site: &Site, n_subscribers: usize, before: f64) -> bool {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
             stream.write_all(request.as_bytes()).await.unwrap();
             let mut reading = Reading::default();
-            let mut buffer = [0; 4096];
+            let mut buffer = [0; 16_384];
             let length = stream.read(&mut buffer).await.unwrap();
             reading.take(&buffer[..length], None);
             n_connected.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +108,7 @@ async fn follow(site: &Site, n_subscribers: usize, before: f64) -> bool {
                 reading.take(&buffer[..length], Some(&arrivals));
             }
             // Kept until all are done, so that none is easier to serve than the others.
-            (stream, reading.numbers)
+            (stream, reading)
         });
     }
     let all = async {
@@ -114,8 +120,9 @@ async fn follow(site: &Site, n_subscribers: usize, before: f64) -> bool {
     time::sleep(REST).await;
     let connected = site.daemon.memory().resident;
     let mut http = site.connect();
+    let prompt = json!({ "prompt": format!("sim:echo={}", "x".repeat(ANSWER)) });
     for _ in 0..PROMPTS {
-        http.post(&format!("{}/prompt?wait=30s", site.project), &json!({ "prompt": "hello" }));
+        http.post(&format!("{}/prompt?wait=30s", site.project), &prompt);
         http.reply();
     }
     let mut told = Vec::new();
@@ -126,23 +133,41 @@ async fn follow(site: &Site, n_subscribers: usize, before: f64) -> bool {
     };
     time::timeout(PATIENCE, all).await.unwrap();
     let afterwards = site.daemon.memory().resident;
-    let expected = told[0].1.clone();
-    let n_short = told.iter().filter(|(_, numbers)| *numbers != expected).count();
+    let (_, Reading { numbers: expected, n_bytes, .. }) = &told[0];
+    let n_short = told.iter().filter(|(_, reading)| reading.numbers != *expected).count();
+    let behind = n_bytes.saturating_sub(arrived(&slow));
     let slow = read_late(&mut slow);
-    let n_short = n_short + usize::from(slow != expected);
+    let n_short = n_short + usize::from(slow != *expected);
     let events = arrivals.events.lock().unwrap().clone();
     let latencies: Vec<f64> = events.iter().map(|(_, made, last)| last - made).collect();
     let each = (connected - before) * 1000.0 / n_subscribers as f64;
     println!(
-        "  {} events each; {n_short} of {n_subscribers} missed or doubled something",
-        expected.len()
+        "  {} events, {} KB each; {n_short} of {n_subscribers} missed or doubled something",
+        expected.len(),
+        n_bytes / 1000
     );
+    println!("  {} KB waited until the one who did not read did so", behind / 1000);
     println!("  until the last has an event, ms {}", quartiles(latencies));
     println!(
         "  {each:.1} KB a subscriber ({before:.1} MB resident before, {connected:.1} connected, \
          {afterwards:.1} afterwards)"
     );
     n_short == 0 && each <= KILOBYTES_LIMIT
+}
+
+/// Connects as somebody who takes little at a time.
+async fn connect_slow(port: u16) -> Blocking {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(SLOW_BUFFER).unwrap();
+    let stream = socket.connect(([127, 0, 0, 1], port).into()).await.unwrap();
+    let stream = stream.into_std().unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream
+}
+
+/// Returns how much has arrived that nobody has read, in bytes.
+fn arrived(stream: &Blocking) -> usize {
+    usize::try_from(rustix::io::ioctl_fionread(stream).unwrap()).unwrap()
 }
 
 /// Reads what was there all the time.
@@ -161,6 +186,7 @@ impl Reading {
     /// Takes what came, and notes when. The head of the answer and what is between
     /// chunks are no lines of events.
     fn take(&mut self, piece: &[u8], arrivals: Option<&Arrivals>) {
+        self.n_bytes += piece.len();
         self.rest.extend_from_slice(piece);
         let at = now();
         while let Some(end) = self.rest.windows(2).position(|pair| pair == b"\n\n") {

@@ -47,6 +47,10 @@ pub(super) struct Bounds {
     pub(super) headers: usize,
     /// How long it is, in bytes.
     pub(super) head: usize,
+    /// How much of an answer is held for somebody who is slow to take it, in bytes:
+    /// by this process, and by the system, which would take megabytes for each.
+    pub(super) held: usize,
+    pub(super) held_by_system: usize,
     /// How long what was sent may wait to be taken by the other side.
     pub(super) unread: Duration,
 }
@@ -58,6 +62,8 @@ impl Default for Bounds {
             head_within: Duration::from_secs(10),
             headers: 64,
             head: 16 * 1024,
+            held: 64 * 1024,
+            held_by_system: 256 * 1024,
             unread: Duration::from_secs(120),
         }
     }
@@ -75,7 +81,8 @@ pub(super) async fn serve(
     http.timer(TokioTimer::new())
         .header_read_timeout(bounds.head_within)
         .max_headers(bounds.headers)
-        .max_header_size(bounds.head);
+        .max_header_size(bounds.head)
+        .max_buf_size(bounds.held);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     loop {
@@ -124,10 +131,11 @@ fn is_of_one(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Tells the system when to give a connection up. Where it cannot be told, the
-/// connection is as good as others are.
+/// Tells the system how much to hold for a connection and when to give it up. Where
+/// it cannot be told, the connection is as good as others are.
 fn prepare(stream: &TcpStream, bounds: Bounds) {
     let prepared = stream.set_nodelay(true).and_then(|()| {
+        sockopt::set_socket_send_buffer_size(stream, bounds.held_by_system)?;
         sockopt::set_socket_keepalive(stream, true)?;
         sockopt::set_tcp_keepidle(stream, SILENCE)?;
         sockopt::set_tcp_keepintvl(stream, ASK)?;
