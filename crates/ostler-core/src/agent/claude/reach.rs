@@ -35,8 +35,9 @@ impl Reach {
     }
 }
 
-/// Restricts the tools. `--allowedTools` alone would only approve them; where
-/// somebody is asked, nothing is approved beforehand.
+/// Restricts the tools. `--allowedTools` alone would only approve them. Nothing is
+/// approved beforehand where somebody is asked, nor where a turn may only look: a
+/// rule such as `Read(//**)` would open everything outside the working directory.
 pub(super) fn add_tools(launch: &Launch<'_>, line: &mut CommandLine) {
     let reach = Reach::of(launch);
     let Some(asked) = &launch.options.allowed_tools else {
@@ -50,18 +51,22 @@ pub(super) fn add_tools(launch: &Launch<'_>, line: &mut CommandLine) {
         .map(String::as_str)
         .partition(|rule| reach != Reach::ReadOnly || READ_ONLY_TOOLS.contains(&tool_name(rule)));
     warn_if_refused(&mut line.warnings, &refused);
-    for rule in allowed.iter().filter(|_| reach != Reach::Asked) {
+    for rule in allowed.iter().filter(|_| reach == Reach::All) {
         push(&mut line.args, ["--allowedTools", rule]);
     }
     // A rule such as `Bash(git:*)` is no tool name and would remove the tool.
     let mut names: Vec<&str> = allowed.iter().map(|rule| tool_name(rule)).collect();
     names.dedup();
     push(&mut line.args, ["--tools", &names.join(",")]);
+    let weaker = match reach {
+        Reach::All => Some("permissions are bypassed, so the whole tool is allowed"),
+        Reach::ReadOnly => Some("the whole tool is allowed, inside the working directory"),
+        Reach::Asked => None,
+    };
     if let Some(rule) = allowed.iter().find(|rule| tool_name(rule) != **rule)
-        && reach == Reach::All
+        && let Some(weaker) = weaker
     {
-        line.warnings
-            .push(format!("{rule}: permissions are bypassed, so the whole tool is allowed"));
+        line.warnings.push(format!("{rule}: {weaker}"));
     }
 }
 

@@ -195,12 +195,28 @@ fn read_only_keeps_what_looks_of_the_tools_that_were_asked_for() {
         Options { allowed_tools: Some(vec!["Bash".into(), "Read".into()]), ..options() };
     let line = command_line(&options, &Open::New, "hi");
     assert_eq!(value_of(&line, "--tools"), Some("Read"));
-    assert_eq!(value_of(&line, "--allowedTools"), Some("Read"));
     assert_eq!(line.warnings, ["not allowed, because the turn is read-only: Bash"]);
     options.allowed_tools = Some(vec!["Bash".into()]);
     let line = command_line(&options, &Open::New, "hi");
     assert_eq!(value_of(&line, "--tools"), Some(""));
     assert!(!argv(&line).contains(&"--dangerously-skip-permissions"));
+}
+
+#[test]
+fn trap_read_only_approves_nothing_beforehand() {
+    let options =
+        Options { allowed_tools: Some(vec!["Read(//**)".into(), "Grep".into()]), ..options() };
+    let asking = Options { permissions: Permissions::Ask, ..options.clone() };
+    for options in [options, asking] {
+        for format in [Format::StreamJson, Format::Json, Format::Text] {
+            let options = Options { format, ..options.clone() };
+            let line = command_line(&options, &Open::New, "hi");
+            assert_eq!(value_of(&line, "--tools"), Some("Read,Grep"));
+            assert!(!argv(&line).contains(&"--allowedTools"), "{line:?}");
+            let warning = "Read(//**): the whole tool is allowed, inside the working directory";
+            assert!(line.warnings.iter().any(|said| said == warning), "{line:?}");
+        }
+    }
 }
 
 #[test]
