@@ -66,6 +66,8 @@ pub(crate) struct Claimed {
 pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<Wish>) {
     let Claimed { ticket, turn, policy, begun } = claimed;
     let news = News::new(&policy, &ticket, turn, &begun);
+    // A program is stored like a turn, but no agent was asked for anything.
+    let is_counted = matches!(begun, Begun::Turn(_));
     if let Some(news) = &news {
         news.begin(&tools, &policy);
     }
@@ -111,7 +113,7 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
     };
     let mut end = telling::End::of(&ending);
     let is_put_back = matches!(ending.end, JobEnd::Release);
-    let tally = tally(&ending);
+    let tally = tally(&ending).filter(|_| is_counted);
     let Some(ended) = ending::write(&tools, &ticket, ending).await else { return };
     if let Some(tally) = tally {
         let status = status_of(&tally, ended.state, is_put_back);

@@ -7,7 +7,7 @@ use crate::{
     api::testing::{Rig, TestKey, make_key},
     config::Api,
     gateway::{
-        notices::testing::{command, project},
+        notices::testing::{command, project, shell},
         testing::Knobs,
     },
     id::ProjectId,
@@ -219,6 +219,24 @@ on_both! {
         let after = scrape(&rig).await;
         assert_eq!(after["code_agent_requests_total"].samples.len(), 1);
         assert!(!format!("{after:?}").contains(&id));
+        rig.stop().await;
+    }
+
+    async fn a_program_is_no_turn_and_is_not_counted(store: Store) {
+        let rig = Rig::new(store.clone()).await;
+        let folder = rig.folder("mine");
+        let mine = project(&store, "mine", &folder).await;
+        for words in [["true"].as_slice(), &["sh", "-c", "exit 3"]] {
+            let id = shell(&rig.gateway.gateway, mine, &folder, words).await;
+            rig.gateway.end_of(id.into()).await;
+        }
+        run(&rig, mine, "one").await;
+        let families = until_counted(&rig, 1.0).await;
+        for name in ["requests_total", "duration_seconds", "events_total", "starts_total"] {
+            let family = &families[format!("code_agent_{name}").as_str()];
+            let is_agent = |(_, labels, _): &(_, Labels, _)| labels["provider"] == "pi";
+            assert!(family.samples.iter().all(is_agent), "{family:?}");
+        }
         rig.stop().await;
     }
 

@@ -53,27 +53,51 @@ pub(crate) async fn project(store: &Store, name: &str, folder: &Path) -> Project
 
 /// Gives a command.
 pub(crate) async fn command(gateway: &Gateway, project: ProjectId, text: &str) -> CommandId {
+    give(gateway, Order { text: text.to_owned(), ..order(project, CommandKind::Prompt) }).await
+}
+
+/// Has a program run in the folder of a project.
+pub(crate) async fn shell(
+    gateway: &Gateway,
+    project: ProjectId,
+    folder: &Path,
+    words: &[&str],
+) -> CommandId {
+    let order = Order {
+        text: words.join(" "),
+        wishes: Wishes { cwd: Some(folder.to_owned()), ..Wishes::default() },
+        words: Some(words.iter().map(|word| (*word).to_owned()).collect()),
+        ..order(project, CommandKind::Shell)
+    };
+    give(gateway, order).await
+}
+
+async fn give(gateway: &Gateway, order: Order) -> CommandId {
+    let id = order.id;
+    gateway.command(order).await.unwrap();
+    id
+}
+
+fn order(project: ProjectId, kind: CommandKind) -> Order {
     let id = CommandId::new();
     let entry = Entry {
         at: Millis::now(),
         actor: "a test".to_owned(),
-        action: "command.prompt".to_owned(),
+        action: format!("command.{}", kind.as_str()),
         subject: id.to_string(),
         detail: "{}".to_owned(),
     };
-    let order = Order {
+    Order {
         id,
         project,
-        kind: CommandKind::Prompt,
+        kind,
         stream: None,
-        text: text.to_owned(),
+        text: String::new(),
         wishes: Wishes::default(),
         words: None,
         actor: "a test".to_owned(),
         entry,
-    };
-    gateway.command(order).await.unwrap();
-    id
+    }
 }
 
 /// Starts to call webhooks, with no wait of ours worth waiting for.
