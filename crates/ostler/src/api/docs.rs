@@ -41,6 +41,7 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
 /// prints the same.
 #[utoipa::path(get, path = "/openapi.json", tag = "docs", responses(
     (status = 200, description = "An OpenAPI document", body = Object),
+    (status = 429, description = "Too many requests; `Retry-After` says when again", body = ErrorBody),
     (status = 500, description = "Something is wrong with the gateway", body = ErrorBody),
 ))]
 async fn openapi() -> Result<Response, ApiError> {
@@ -54,6 +55,7 @@ async fn openapi() -> Result<Response, ApiError> {
 /// The same as the OpenAPI document, to be read.
 #[utoipa::path(get, path = "/docs", tag = "docs", responses(
     (status = 200, description = "A page", body = String, content_type = "text/html"),
+    (status = 429, description = "Too many requests; `Retry-After` says when again", body = ErrorBody),
     (status = 500, description = "Something is wrong with the gateway", body = ErrorBody),
 ))]
 async fn docs() -> Result<Response, ApiError> {

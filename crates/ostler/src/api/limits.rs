@@ -31,7 +31,7 @@ const SWEEP: u32 = 1024;
 /// The bits of an IPv6 address that say whose it is: the rest its owner chooses.
 const OWNED: u32 = 64;
 /// What watchers ask again and again, and what costs nothing.
-const FREE: [&str; 2] = ["/health", "/ready"];
+pub(super) const FREE: [&str; 2] = ["/health", "/ready"];
 
 /// All limits.
 pub(super) struct Limits {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::text;
-use crate::key::Scope;
+use crate::{api::limits::FREE, key::Scope};
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
@@ -71,6 +71,15 @@ fn every_operation_says_what_a_caller_without_the_right_key_is_told() {
             let known = |scope: &Value| scopes.contains(&scope.as_str().unwrap_or_default());
             assert!(wanted.iter().all(known), "{place}: {wanted:?}");
         }
+    }
+}
+
+#[test]
+fn every_operation_but_those_of_watchers_says_that_it_may_be_asked_too_often() {
+    let document = document();
+    for (method, path, operation) in operations(&document) {
+        let is_told = !operation["responses"]["429"].is_null();
+        assert_eq!(is_told, !FREE.contains(&path), "{method} {path}");
     }
 }
 
