@@ -32,6 +32,7 @@ use crate::{
     store::{
         Conn, Store, StoreError, WriteError,
         audit::{self, Entry},
+        choices::{self, PROJECT_AGENT},
         commands,
         projects::{self, Project, ProjectSettings},
         sessions,
@@ -204,6 +205,23 @@ pub(crate) fn who_answers(
     let named = [own, chosen, Some(policy.project_agent.as_str())].into_iter().flatten();
     let mut known = named.filter_map(|name| policy.agents.resolve(Some(name)).ok());
     known.next().map_or_else(|| policy.agents.resolve(None), Ok)
+}
+
+/// Whether an agent still is the one that answers where its turn belongs. A project
+/// may have got another meanwhile, or be deleted: its sessions were forgotten, and
+/// what is left of that turn must not bring one back. Until the write is over the
+/// project stays as it is.
+pub(crate) async fn still_answers(
+    conn: &mut Conn,
+    policy: &Policy,
+    project: Option<ProjectId>,
+    agent: &str,
+) -> Result<bool, StoreError> {
+    let Some(project) = project else { return Ok(true) };
+    let Some(project) = projects::hold(conn, project).await? else { return Ok(false) };
+    let chosen = choices::find(conn, PROJECT_AGENT).await?;
+    let now = who_answers(policy, project.agent.as_deref(), chosen.as_deref());
+    Ok(now.is_ok_and(|now| *now.name == *agent))
 }
 
 /// Makes a project.

@@ -114,7 +114,7 @@ pub(crate) async fn make(tools: Tools, claimed: Claimed, wish: watch::Receiver<W
     let mut end = telling::End::of(&ending);
     let is_put_back = matches!(ending.end, JobEnd::Release);
     let tally = tally(&ending).filter(|_| is_counted);
-    let Some(ended) = ending::write(&tools, &ticket, ending).await else { return };
+    let Some(ended) = ending::write(&tools, &ticket, &policy, ending).await else { return };
     if let Some(tally) = tally {
         let status = status_of(&tally, ended.state, is_put_back);
         tools.telemetry.turn(&tally, status);
@@ -337,7 +337,8 @@ impl<'a> Attempt<'a> {
         match &event.body {
             EventBody::Status(Status::Session { session_id }) => {
                 let place = &self.beginning.place;
-                self.opened.keep(&self.tools.store, place, self.id, session_id).await;
+                let (store, policy) = (&self.tools.store, &self.policy);
+                self.opened.keep(store, policy, place, self.id, session_id).await;
             }
             EventBody::Status(Status::Steered { text }) => self.steering.took(text),
             _ => {}

@@ -17,7 +17,7 @@ use crate::{
     clock::Millis,
     config::Busy,
     hooks::happening::Reason,
-    id::{CommandId, ConversationId, JobId, TurnId},
+    id::{CommandId, ConversationId, JobId, ProjectId, TurnId},
     queue::Job,
     schedule::heartbeat::{self, Skip},
     store::{
@@ -84,6 +84,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Returns the project that it belongs to.
+    pub(crate) fn project(&self) -> Option<ProjectId> {
+        self.belongs.as_ref().map(|belongs| belongs.project)
+    }
+
     /// Returns whose the events are that happen there.
     pub(crate) fn whose(&self) -> Whose<'_> {
         Whose { conversation: self.conversation, belongs: self.belongs.as_ref() }

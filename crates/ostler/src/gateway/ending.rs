@@ -12,6 +12,7 @@ use super::{
     history::{self, Speaker},
     inbound::{API, LOCAL, Origin},
     persistence::{Persistence, Then},
+    policy::Policy,
     result::Outcome,
     tools::Tools,
 };
@@ -19,6 +20,7 @@ use crate::{
     channel::{Reply, ReplyError},
     clock::Millis,
     id::{JobId, TurnId},
+    project,
     queue::{Finished, JobEnd, JobState, Joined, Queue, Ticket},
     store::{
         Conn, StoreError,
@@ -80,23 +82,28 @@ pub(crate) const NOT_STORED: &str = "what came of it cannot be stored";
 /// Writes the end of an attempt, for as long as it takes. An end that the store
 /// does not take is written as a failure with nothing but what happened before
 /// it, or without that, so that the conversation goes on.
-pub(crate) async fn write(tools: &Tools, ticket: &Ticket, ending: Ending) -> Option<Ended> {
+pub(crate) async fn write(
+    tools: &Tools,
+    ticket: &Ticket,
+    policy: &Arc<Policy>,
+    ending: Ending,
+) -> Option<Ended> {
     let queue = &tools.queue;
     let events = ending.events.clone();
     let bare = || without_turn(JobEnd::Dead { reason: NOT_STORED.to_owned() }, None, None);
     let mut is_bare = false;
-    let mut written = write_all(queue, ticket, ending).await;
+    let mut written = write_all(queue, ticket, policy, ending).await;
     if let Written::NotTaken = written {
         is_bare = true;
         let with_events = Ending { events: events.clone(), ..bare() };
-        written = write_all(queue, ticket, with_events).await;
+        written = write_all(queue, ticket, policy, with_events).await;
     }
     if let Written::Lost | Written::NotTaken = written {
         // Closed only if the gateway does not wait for this any more.
         tools.log.append_all(events).await.ok();
     }
     if let Written::NotTaken = written {
-        written = write_all(queue, ticket, bare()).await;
+        written = write_all(queue, ticket, policy, bare()).await;
     }
     match written {
         Written::Now(state) => Some(Ended { state, is_bare }),
@@ -116,9 +123,14 @@ enum Written {
     NotTaken,
 }
 
-async fn write_all(queue: &Queue, ticket: &Ticket, ending: Ending) -> Written {
+async fn write_all(
+    queue: &Queue,
+    ticket: &Ticket,
+    policy: &Arc<Policy>,
+    ending: Ending,
+) -> Written {
     let Ending { end, joined, .. } = ending.clone();
-    let args = Arc::new((ticket.clone(), ending));
+    let args = Arc::new((ticket.clone(), Arc::clone(policy), ending));
     let mut persistence = Persistence::new("the end of a job");
     loop {
         let (now, args) = (Millis::now(), Arc::clone(&args));
@@ -128,7 +140,10 @@ async fn write_all(queue: &Queue, ticket: &Ticket, ending: Ending) -> Written {
             joined.clone(),
             now,
             (args, now),
-            |conn, state, (args, now)| Box::pin(put(conn, state, &args.0, &args.1, *now)),
+            |conn, state, (args, now)| {
+                let (ticket, policy, ending) = &**args;
+                Box::pin(put(conn, state, ticket, policy, ending, *now))
+            },
         );
         match written.await {
             Ok(Finished::Now(state, ())) => return Written::Now(state),
@@ -148,6 +163,7 @@ async fn put(
     conn: &mut Conn,
     state: JobState,
     ticket: &Ticket,
+    policy: &Policy,
     ending: &Ending,
     now: Millis,
 ) -> Result<(), StoreError> {
@@ -165,7 +181,8 @@ async fn put(
                 let (id, session) = (place.conversation, stored(memo, now));
                 if place.origin == Origin::Heartbeat {
                     sessions::refresh(conn, id, &turn.agent, &session).await?;
-                } else {
+                } else if project::still_answers(conn, policy, place.project(), &turn.agent).await?
+                {
                     sessions::keep(conn, id, &turn.agent, &session).await?;
                 }
             }

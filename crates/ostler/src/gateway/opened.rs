@@ -1,6 +1,8 @@
 //! The session of a turn that runs, which is kept as soon as it has a name: if
 //! this gateway is killed, the next attempt goes on with it.
 
+use std::sync::Arc;
+
 use ostler_core::{
     Memo, memo,
     request::{Identity, TurnRequest},
@@ -10,10 +12,12 @@ use super::{
     begin::{Beginning, Place},
     ending,
     inbound::Origin,
+    policy::Policy,
 };
 use crate::{
     clock::Millis,
     id::TurnId,
+    project,
     store::{Store, StoreError, sessions, turns},
 };
 
@@ -51,20 +55,29 @@ impl Opened {
     }
 
     /// Keeps a session.
-    pub(crate) async fn keep(&mut self, store: &Store, place: &Place, turn: TurnId, session: &str) {
+    pub(crate) async fn keep(
+        &mut self,
+        store: &Store,
+        policy: &Arc<Policy>,
+        place: &Place,
+        turn: TurnId,
+        session: &str,
+    ) {
         if place.origin == Origin::Heartbeat || self.session.as_deref() == Some(session) {
             return;
         }
         self.session = Some(session.to_owned());
         self.memo.id = session.to_owned();
         let session = ending::stored(&self.memo, Millis::now());
-        let args = (place.conversation, turn, self.memo.agent.clone(), session);
+        let args = (place.clone(), Arc::clone(policy), turn, self.memo.agent.clone(), session);
         let kept = store.write_repeatable(args, |conn, args| {
-            let (conversation, turn, agent, session) = args;
+            let (place, policy, turn, agent, session) = args;
             Box::pin(async move {
                 // If the job is another's by now, so is the session.
-                if turns::is_running(conn, *turn).await? {
-                    sessions::keep(conn, *conversation, agent, session).await?;
+                if turns::is_running(conn, *turn).await?
+                    && project::still_answers(conn, policy, place.project(), agent).await?
+                {
+                    sessions::keep(conn, place.conversation, agent, session).await?;
                 }
                 Ok::<_, StoreError>(())
             })

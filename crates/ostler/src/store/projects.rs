@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Conn, StoreError,
-    db::{Row, Value, values},
+    db::{Dialect, Row, Value, values},
 };
 use crate::{clock::Millis, id::ProjectId, wishes::Wishes};
 
@@ -70,6 +70,20 @@ pub(crate) async fn find_named(conn: &mut Conn, name: &str) -> Result<Option<Pro
 pub(crate) async fn lock(conn: &mut Conn, id: ProjectId) -> Result<Option<Project>, StoreError> {
     conn.execute("UPDATE projects SET updated_at = updated_at WHERE id = $1", values![id]).await?;
     find(conn, id).await
+}
+
+/// Returns a project as [`find`] does, and keeps others from changing it until the
+/// write is over. Several may hold it at once.
+pub(crate) async fn hold(conn: &mut Conn, id: ProjectId) -> Result<Option<Project>, StoreError> {
+    let sql = match conn.dialect() {
+        // There is one writer.
+        Dialect::Sqlite => "SELECT * FROM projects WHERE id = $1 AND deleted_at IS NULL",
+        Dialect::Postgres => {
+            "SELECT * FROM projects WHERE id = $1 AND deleted_at IS NULL FOR SHARE"
+        }
+    };
+    let row = conn.fetch_optional(sql, values![id]).await?;
+    row.map(|row| Project::from_row(&row)).transpose()
 }
 
 /// Lists projects, newest first, beginning after one of them: all, or those among

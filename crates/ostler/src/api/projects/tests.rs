@@ -12,7 +12,7 @@ use crate::{
         agents::tests::Cast,
         testing::{LIMIT, Rig, TestKey, make_key},
     },
-    gateway::commands::accept::Order,
+    gateway::{commands::accept::Order, testing::Knobs},
     id::{CommandId, ConversationId},
     store::{
         Store, audit,
@@ -399,6 +399,36 @@ on_both! {
             assert_eq!((answer.status, answer.code()), (403, "FORBIDDEN"), "{method}");
         }
         assert_eq!(rig.call_with(&key, "DELETE", &path(&app), None).await.status, 200);
+        rig.stop().await;
+    }
+
+    async fn what_began_before_the_agent_changed_brings_no_session_back(store: Store) {
+        // One runs meanwhile, and one waits.
+        let rig = Rig::with(store.clone(), Knobs { at_once: 1, ..Knobs::default() }).await;
+        let app = make(&rig, "app").await;
+        let gemini = json!({ "agent_provider": "gemini" });
+        for (method, place, back) in [
+            ("PATCH", path(&app), json!({ "agent_provider": null })),
+            ("PUT", "/agents/default".to_owned(), json!({ "agent_provider": null })),
+        ] {
+            let begun = [order(&rig, &app, "gate").await, order(&rig, &app, "two").await];
+            rig.gateway.until_hanging().await;
+            rig.call(method, &place, Some(gemini.clone())).await.data();
+            rig.gateway.open_gate().await;
+            for id in begun {
+                rig.gateway.end_of(id.into()).await;
+                let over = command(&store, id).await;
+                assert_eq!(over.state, CommandState::Completed, "{method}");
+                assert_eq!(n_sessions(&store, over.command.conversation).await, 0, "{method}");
+            }
+            // Its own are kept.
+            let prompt = format!("{}/prompt?wait=60s", path(&app));
+            let over = rig.post(&prompt, json!({ "prompt": "three" })).await.data();
+            assert_eq!(over["agent_provider"], "gemini", "{method}");
+            let over = command(&store, over["id"].as_str().unwrap().parse().unwrap()).await;
+            assert_eq!(n_sessions(&store, over.command.conversation).await, 1, "{method}");
+            rig.call(method, &place, Some(back)).await.data();
+        }
         rig.stop().await;
     }
 
