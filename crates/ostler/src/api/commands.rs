@@ -41,8 +41,9 @@ const USUAL: u32 = 50;
 /// How many events a page has at most, and unless somebody says otherwise.
 const MOST_EVENTS: u32 = 500;
 const USUAL_EVENTS: u32 = 100;
-/// How long who waits for the end of a command lets pass before he looks again.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// How long who waits for the end of a command lets pass before he looks again: he
+/// is woken for the jobs of everybody, of which there may be many at once.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 pub(super) fn routes() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
@@ -325,8 +326,8 @@ pub(super) async fn until_over(
     id: CommandId,
     patience: Duration,
 ) -> Option<CommandView> {
-    // Its end is an event.
-    let mut wakeups = service.store().wakeups(Topic::Events);
+    // Its end rings for jobs, which do so much less often than events.
+    let mut wakeups = service.store().wakeups(Topic::Jobs);
     let mut phase = service.shared.phase.clone();
     let deadline = Instant::now() + patience;
     loop {
@@ -338,7 +339,6 @@ pub(super) async fn until_over(
             let found: Result<_, StoreError> = found.await;
             return found.ok().flatten().map(CommandView::from);
         }
-        // The events are those of everybody: there may be many at once.
         let next_look = Instant::now() + BETWEEN_LOOKS;
         let woken = async {
             wakeups.next().await;

@@ -13,7 +13,7 @@ use crate::{
     id::{CommandId, JobId},
     queue::{CancelOutcome, Job, JobState, cancel::cancel},
     store::{
-        Conn, Store, StoreError,
+        Conn, Store, StoreError, Topic,
         commands::{self, CommandState, StoredCommand},
         events::{self, Belonging, CommandRef, NewEvent},
         jobs,
@@ -202,6 +202,8 @@ pub(crate) async fn end(
     }
     let Some(ended) = commands::find(conn, id).await? else { return Ok(()) };
     notices::ended(conn, &ended, &result, now).await?;
+    // Whoever waits for it is woken also if no job is ready by that.
+    conn.wake(Topic::Jobs);
     events::append(conn, &[complete(&ended, &result, now)]).await.map(drop)
 }
 

@@ -15,6 +15,7 @@ use crate::{
     id::ProjectId,
     queue::{Queue, WorkerId},
     store::{
+        Woken,
         audit::{self, Entry},
         commands::CommandKind,
         events::StoredEvent,
@@ -141,6 +142,16 @@ on_both! {
             belongs.project == project && belongs.command.as_ref().unwrap().id == id
         }));
         assert!(events.iter().any(|event| event.event.kind == "started"));
+        rig.stop().await;
+    }
+
+    async fn who_waits_for_jobs_is_woken_by_the_end_of_a_command_that_never_began(store: Store) {
+        let rig = Rig::new(store.clone(), Knobs { at_once: 0, ..Knobs::default() }).await;
+        let id = give(&rig, project(&store, "a").await, "never").await;
+        let mut wakeups = store.wakeups(Topic::Jobs);
+        let outcome = rig.gateway.cancel_command(id, entry(id)).await.unwrap();
+        assert_eq!(outcome, CancelOutcome::Cancelled);
+        assert_eq!(wakeups.next().await, Woken::Told);
         rig.stop().await;
     }
 
