@@ -14,19 +14,31 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use tokio::{task, time::Instant};
+use tokio::{
+    task,
+    time::{self, Instant},
+};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{ApiError, Code, Service, error::ErrorBody};
-use crate::gateway::policy::Policy;
+use crate::{
+    gateway::policy::Policy,
+    store::{
+        Store, StoreError,
+        events::{self, Extent},
+    },
+};
 
 /// How long it counts which agents there are: looking for them reads folders.
 const FRESH: Duration = Duration::from_secs(5);
+/// How long it counts that the store answered, for anybody may ask as often as he
+/// likes; and how long the store may take.
+const ANSWERED: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How far a gateway is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Starting,
     Ready,
@@ -37,10 +49,12 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(health)).routes(routes!(ready))
 }
 
-/// Which agents there are, looked up now and then.
+/// Which agents there are and whether the store is, looked up now and then.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Look {
     seen: Arc<Mutex<Option<Seen>>>,
+    /// When the store answered last.
+    answered: Arc<Mutex<Option<Instant>>>,
 }
 
 /// What was seen, and when.
@@ -72,6 +86,21 @@ impl Look {
         *seen = Some((now, agents.clone()));
         agents
     }
+
+    /// Whether the store answers.
+    async fn store(&self, store: &Store, now: Instant) -> bool {
+        let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        if answered.is_some_and(|at| now.saturating_duration_since(at) < ANSWERED) {
+            return true;
+        }
+        let look = store.read((), |conn, ()| Box::pin(events::extent(conn)));
+        let answer: Result<Result<Extent, StoreError>, _> = time::timeout(PATIENCE, look).await;
+        let is_there = matches!(answer, Ok(Ok(_)));
+        if is_there {
+            *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        }
+        is_there
+    }
 }
 
 /// Returns the name of an agent as HTTP clients know it.
@@ -101,21 +130,44 @@ async fn health(State(service): State<Service>) -> Result<Json<Health>, ApiError
     Ok(Json(Health { status: "healthy", agents: agents.map_err(failed)? }))
 }
 
-/// How far the gateway is.
+/// Whether the gateway takes requests.
 #[derive(Serialize, ToSchema)]
 struct Readiness {
-    status: Phase,
+    status: Standing,
+}
+
+/// Whether it takes requests, or why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Standing {
+    Starting,
+    Ready,
+    /// The store did not answer in time.
+    StoreUnreachable,
+    Stopping,
 }
 
 /// Whether it takes requests
+///
+/// It does not while it starts or stops, nor while its store is out of reach.
 #[utoipa::path(get, path = "/ready", tag = "health", responses(
     (status = 200, body = Readiness), (status = 503, body = Readiness),
 ))]
 async fn ready(State(service): State<Service>) -> Response {
     let phase = *service.shared.phase.borrow();
-    let status = match phase {
-        Phase::Ready => StatusCode::OK,
-        Phase::Starting | Phase::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+    let standing = match phase {
+        Phase::Starting => Standing::Starting,
+        Phase::Stopping => Standing::Stopping,
+        Phase::Ready if service.shared.look.store(service.store(), Instant::now()).await => {
+            Standing::Ready
+        }
+        Phase::Ready => Standing::StoreUnreachable,
     };
-    (status, Json(Readiness { status: phase })).into_response()
+    let status = match standing {
+        Standing::Ready => StatusCode::OK,
+        Standing::Starting | Standing::StoreUnreachable | Standing::Stopping => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    };
+    (status, Json(Readiness { status: standing })).into_response()
 }

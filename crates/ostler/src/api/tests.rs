@@ -46,6 +46,16 @@ on_both! {
         rig.stop().await;
     }
 
+    async fn without_its_store_it_lives_but_is_not_ready(store: Store) {
+        let rig = Rig::new(store.clone()).await;
+        store.close().await;
+        let health = answer(rig.request("GET", "/health").send().await.unwrap()).await;
+        assert_eq!(health.status, 200);
+        let ready = answer(rig.request("GET", "/ready").send().await.unwrap()).await;
+        assert_eq!((ready.status, ready.body), (503, json!({ "status": "store_unreachable" })));
+        rig.stop().await;
+    }
+
     async fn what_is_not_there_is_an_error_in_the_envelope(store: Store) {
         let rig = Rig::new(store).await;
         for (method, path, status, code) in [
