@@ -139,9 +139,17 @@ fn within(asked: Option<u32>, usual: u32, most: u32) -> Result<u32, ApiError> {
     Err(ApiError::bad_request(format!("limit must be from 1 to {most}")))
 }
 
-/// Returns where the next page begins, if this one is full.
-pub(super) fn next<T>(page: &[T], limit: u32, id: impl Fn(&T) -> String) -> Option<String> {
-    page.last().filter(|_| page.len() >= limit as usize).map(id)
+/// Cuts a list that is one longer than a page, and says where the next one begins.
+pub(super) fn page<T>(
+    mut items: Vec<T>,
+    limit: u32,
+    id: impl Fn(&T) -> String,
+) -> (Vec<T>, Option<String>) {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let is_more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| is_more).map(id);
+    (items, next)
 }
 
 /// Reads a parameter.
@@ -193,12 +201,12 @@ async fn list(
     let state = param("state", asked.state.as_ref())?;
     let filter = Filter { state, kind: param("kind", asked.kind.as_ref())? };
     projects::find(&service, id).await?;
-    let args = (id, filter, after, n_listed);
+    let args = (id, filter, after, n_listed + 1);
     let found = service.store().read(args, |conn, (id, filter, after, limit)| {
         Box::pin(commands::list(conn, *id, *filter, *after, *limit))
     });
     let found: Vec<StoredCommand> = found.await.map_err(|error: StoreError| error)?;
-    let cursor = next(&found, n_listed, |last| last.command.id.to_string());
+    let (found, cursor) = page(found, n_listed, |last| last.command.id.to_string());
     Ok(Data::page(found.into_iter().map(CommandView::from).collect(), cursor))
 }
 
@@ -260,16 +268,16 @@ async fn happened(
     caller: Caller,
     State(service): State<Service>,
     Within(id, one): Within<ProjectId, CommandId>,
-    Params(page): Params<Page>,
+    Params(asked): Params<Page>,
 ) -> Result<Data<Vec<Value>>, ApiError> {
     caller.may_in(Scope::ProjectsRead, id)?;
-    let (after, n_events) = page.read()?;
+    let (after, n_events) = asked.read()?;
     command(&service, id, one).await?;
-    let found = service.store().read((one, after, n_events), |conn, (one, after, limit)| {
+    let found = service.store().read((one, after, n_events + 1), |conn, (one, after, limit)| {
         Box::pin(events::read_command(conn, *one, *after, *limit))
     });
     let found: Vec<StoredEvent> = found.await.map_err(|error: StoreError| error)?;
-    let cursor = next(&found, n_events, |last| last.number.to_string());
+    let (found, cursor) = page(found, n_events, |last| last.number.to_string());
     Ok(Data::page(found.iter().map(object).collect(), cursor))
 }
 

@@ -12,7 +12,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiError, Caller, Data, Service,
-    commands::{limit, next, param},
+    commands::{limit, page, param},
     error::{BodyErrors, Errors},
     projects,
     take::{Body, Named, Params, Within},
@@ -122,13 +122,13 @@ async fn list(
     let n_listed = limit(asked.limit)?;
     let after = param("cursor", asked.cursor.as_ref())?;
     projects::find(&service, id).await?;
-    let args = (id, Millis::now(), after, n_listed);
+    let args = (id, Millis::now(), after, n_listed + 1);
     let found = service.store().read(args, |conn, (id, now, after, limit)| {
         Box::pin(permissions::open_of(conn, *id, *now, *after, *limit))
     });
     let found: Vec<(StoredRequest, Option<JobId>)> =
         found.await.map_err(|error: StoreError| error)?;
-    let cursor = next(&found, n_listed, |(last, _)| last.id.to_string());
+    let (found, cursor) = page(found, n_listed, |(last, _)| last.id.to_string());
     Ok(Data::page(found.into_iter().map(PermissionView::from).collect(), cursor))
 }
 

@@ -8,7 +8,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     ApiError, Caller, Data, Service,
-    commands::{Page, limit, next, param},
+    commands::{Page, limit, page, param},
     error::Errors,
     events::render::object,
     health::provider,
@@ -108,11 +108,11 @@ async fn list(
     let n_listed = limit(asked.limit)?;
     let after = param("cursor", asked.cursor.as_ref())?;
     projects::find(&service, id).await?;
-    let found = service.store().read((id, after, n_listed), |conn, (id, after, limit)| {
+    let found = service.store().read((id, after, n_listed + 1), |conn, (id, after, limit)| {
         Box::pin(turns::of_project(conn, *id, *after, *limit))
     });
     let found: Vec<StoredTurn> = found.await.map_err(|error: StoreError| error)?;
-    let cursor = next(&found, n_listed, |last| last.turn.id.to_string());
+    let (found, cursor) = page(found, n_listed, |last| last.turn.id.to_string());
     Ok(Data::page(found.into_iter().map(TurnView::from).collect(), cursor))
 }
 
@@ -132,12 +132,12 @@ async fn get(
     caller: Caller,
     State(service): State<Service>,
     Within(id, one): Within<ProjectId, TurnId>,
-    Params(page): Params<Page>,
+    Params(asked): Params<Page>,
 ) -> Result<Data<TurnView>, ApiError> {
     caller.may_in(Scope::ProjectsRead, id)?;
-    let (after, n_events) = page.read()?;
+    let (after, n_events) = asked.read()?;
     projects::find(&service, id).await?;
-    let found = service.store().read((id, one, after, n_events), |conn, args| {
+    let found = service.store().read((id, one, after, n_events + 1), |conn, args| {
         Box::pin(async move {
             let (id, one, after, limit) = *args;
             let Some(turn) = turns::find_in(conn, id, one).await? else { return Ok(None) };
@@ -148,7 +148,7 @@ async fn get(
         found.await.map_err(|error: StoreError| error)?;
     let (turn, events) =
         found.ok_or_else(|| ApiError::not_found(format!("there is no turn {one}")))?;
-    let cursor = next(&events, n_events, |last| last.number.to_string());
+    let (events, cursor) = page(events, n_events, |last| last.number.to_string());
     let events = Some(events.iter().map(object).collect());
     Ok(Data::page(TurnView { events, ..turn.into() }, cursor))
 }

@@ -10,6 +10,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     ApiError, Code, Data, Service,
     caller::Caller,
+    commands::page,
     error::{BodyErrors, Errors},
     take::{Body, Named, Params},
 };
@@ -148,15 +149,6 @@ impl Paging {
         let after = self.cursor.as_deref().map(str::parse).transpose().map_err(wrong)?;
         Ok((after, limit))
     }
-}
-
-/// Cuts a list that is one longer than a page, and says where the next one begins.
-fn page<T>(mut items: Vec<T>, limit: u32, id: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let is_more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| is_more).map(id);
-    (items, next)
 }
 
 /// Says what stands against a webhook.

@@ -41,6 +41,9 @@ on_both! {
         assert_eq!(ids(&first.data()), all[..2]);
         let rest = rig.get(&format!("{path}?limit=2&cursor={cursor}")).await;
         assert_eq!(ids(&rest.data()), all[2..]);
+        let full = rig.get(&format!("{path}?limit=3")).await;
+        assert_eq!(full.body["meta"].get("next_cursor"), None, "there are no more");
+        assert_eq!(ids(&full.data()), all);
         for (query, found) in [
             ("state=failed", vec![all[1].as_str()]),
             ("state=completed&kind=prompt", vec![&all[0], &all[2]]),
@@ -83,7 +86,9 @@ on_both! {
         loop {
             let page = rig.get(&format!("{path}?after={after}&limit=1")).await;
             let next = page.body["meta"]["next_cursor"].as_str().map(|next| next.parse().unwrap());
-            read.extend(page.data().as_array().unwrap().clone());
+            let page = page.data();
+            assert_eq!(page.as_array().unwrap().len(), 1, "no page is empty");
+            read.extend(page.as_array().unwrap().clone());
             match next {
                 Some(next) => after = next,
                 None => break,
