@@ -1,7 +1,7 @@
 //! Keys over HTTP: made, looked at and revoked by those who may. Nobody gives more
 //! than he has, and the word of a key is in one answer only.
 
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request, State};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -148,9 +148,10 @@ impl KeyView {
 async fn create(
     caller: Caller,
     State(service): State<Service>,
-    Body(body): Body<NewKeyBody>,
+    request: Request,
 ) -> Result<Data<KeyView>, ApiError> {
     caller.may(Scope::KeysWrite)?;
+    let Body(body): Body<NewKeyBody> = Body::from_request(request, &service).await?;
     let now = Millis::now();
     let wanted = body.wanted(now).map_err(ApiError::bad_request)?;
     let own = Own {

@@ -12,7 +12,7 @@ use super::{
     health::Phase,
     testing::{LIMIT, Rig, answer},
 };
-use crate::{config::Api, gateway::testing::Knobs, store::testing::on_both};
+use crate::{config::Api, gateway::testing::Knobs, key::Scope, store::testing::on_both};
 
 /// Sends bytes, and returns everything that comes until the connection ends.
 async fn say(rig: &Rig, bytes: &[u8]) -> String {
@@ -123,6 +123,20 @@ on_both! {
             let answer = say(&rig, broken.as_bytes()).await;
             assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
             assert!(answer.contains("BAD_REQUEST"), "{answer}");
+        }
+        rig.stop().await;
+    }
+
+    async fn who_may_not_is_told_so_whatever_he_sends(store: Store) {
+        let rig = Rig::new(store).await;
+        let key = rig.key(&[Scope::ProjectsRead]).await;
+        for path in ["/keys", "/webhooks", "/projects"] {
+            for (sort, body) in [("application/json", "{"), ("text/plain", "{}")] {
+                let request = rig.request("POST", path).bearer_auth(&key);
+                let request = request.header("Content-Type", sort).body(body);
+                let answer = answer(request.send().await.unwrap()).await;
+                assert_eq!((answer.status, answer.code()), (403, "FORBIDDEN"), "{path} {sort}");
+            }
         }
         rig.stop().await;
     }

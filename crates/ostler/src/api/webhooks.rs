@@ -1,7 +1,7 @@
 //! Webhooks: who is called when something happens to commands, and what came of the
 //! calls. The secret of one is seen once, when it is made.
 
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request, State};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
@@ -197,8 +197,11 @@ impl From<Refused> for ApiError {
 async fn create(
     caller: Caller,
     State(service): State<Service>,
-    Body(wanted): Body<NewWebhook>,
+    request: Request,
 ) -> Result<Data<CreatedWebhook>, ApiError> {
+    // What else is needed is in the body, which nobody else has read.
+    caller.may(Scope::ProjectsExecute)?;
+    let Body(wanted) = Body::from_request(request, &service).await?;
     let NewWebhook { url, mut events, project_id } = wanted;
     match project_id {
         Some(project) => caller.may_in(Scope::ProjectsExecute, project)?,
