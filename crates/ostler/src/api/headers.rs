@@ -45,7 +45,7 @@ pub(super) fn allow_origins(router: Router, origins: &[String]) -> Router {
             name("idempotency-key"),
             name("last-event-id"),
         ])
-        .expose_headers([RETRY_AFTER, name("x-request-id")])
+        .expose_headers([RETRY_AFTER, name("x-request-id"), name("idempotency-replayed")])
         .max_age(REMEMBERED);
     router.layer(cors)
 }

@@ -176,6 +176,8 @@ on_both! {
                 assert_eq!(allowed.is_some_and(|allowed| allowed == origin), is_allowed, "{origin}");
                 assert!(!headers.contains_key("access-control-allow-credentials"));
             }
+            let shown = &called.headers["access-control-expose-headers"];
+            assert_eq!(shown, "retry-after,x-request-id,idempotency-replayed");
         }
         rig.stop().await;
     }
