@@ -132,19 +132,27 @@ fn is_of_one(error: &io::Error) -> bool {
 }
 
 /// Tells the system how much to hold for a connection and when to give it up. Where
-/// it cannot be told, the connection is as good as others are.
-fn prepare(stream: &TcpStream, bounds: Bounds) {
-    let prepared = stream.set_nodelay(true).and_then(|()| {
-        sockopt::set_socket_send_buffer_size(stream, bounds.held_by_system)?;
-        sockopt::set_socket_keepalive(stream, true)?;
-        sockopt::set_tcp_keepidle(stream, SILENCE)?;
-        sockopt::set_tcp_keepintvl(stream, ASK)?;
-        sockopt::set_tcp_keepcnt(stream, TIMES)?;
-        give_up_unread(stream, bounds.unread)
-    });
-    if let Err(error) = prepared {
-        tracing::debug!(%error, "a connection is used as it is");
+/// it cannot be told one of them, it is told the others all the same.
+pub(super) fn prepare(stream: &TcpStream, bounds: Bounds) {
+    let held = sockopt::set_socket_send_buffer_size(stream, bounds.held_by_system);
+    for told in [
+        stream.set_nodelay(true),
+        held.map_err(io::Error::from),
+        ask_after(stream).map_err(io::Error::from),
+        give_up_unread(stream, bounds.unread),
+    ] {
+        if let Err(error) = told {
+            tracing::debug!(%error, "a connection is used as it is");
+        }
     }
+}
+
+/// Has the system ask after a connection that is silent.
+fn ask_after(stream: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, SILENCE)?;
+    sockopt::set_tcp_keepintvl(stream, ASK)?;
+    sockopt::set_tcp_keepcnt(stream, TIMES)
 }
 
 #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@ use std::{convert::Infallible, time::Instant};
 
 use axum::{body::Body, extract::ConnectInfo, routing::get};
 use hyper::body::{Bytes, Frame};
+use rustix::net::sockopt;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -235,6 +236,19 @@ async fn who_reads_nothing_of_a_stream_for_long_is_dropped() {
     stream.read_exact(&mut byte).await.unwrap();
     time::timeout(LIMIT, gone.recv()).await.expect("the stream is given up");
     http.stop(LIMIT).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_the_system_refuses_keeps_it_from_nothing_else() {
+    let listener = bind("127.0.0.1:0".parse().unwrap(), Keys::None).await.unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    // No system holds as much.
+    let bounds = Bounds { held_by_system: usize::MAX, ..Bounds::default() };
+    server::prepare(&stream, bounds);
+    assert!(sockopt::socket_keepalive(&stream).unwrap());
+    let unread = u128::from(sockopt::tcp_user_timeout(&stream).unwrap());
+    assert_eq!(unread, bounds.unread.as_millis());
 }
 
 #[tokio::test]
