@@ -232,4 +232,4 @@ async fn answer(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -105,7 +105,12 @@ impl Outcome {
         Self::of_input(command, None)
     }
 
-    pub(crate) fn of_input(mut command: Command, input: Option<Vec<u8>>) -> Self {
+    pub(crate) fn of_input(command: Command, input: Option<Vec<u8>>) -> Self {
+        Self::within(LIMIT, command, input)
+    }
+
+    /// Runs a program that may take longer than others to its end.
+    pub(crate) fn within(limit: Duration, mut command: Command, input: Option<Vec<u8>>) -> Self {
         let mut child = command.spawn().unwrap();
         let writer = input.map(|input| {
             let mut stdin = child.stdin.take().unwrap();
@@ -113,7 +118,7 @@ impl Outcome {
         });
         let stdout = collect(child.stdout.take().unwrap());
         let stderr = collect(child.stderr.take().unwrap());
-        let code = wait(&mut child);
+        let code = wait_within(limit, &mut child);
         if let Some(writer) = writer {
             writer.join().unwrap();
         }
@@ -145,18 +150,31 @@ fn collect(mut from: impl std::io::Read + Send + 'static) -> std::thread::JoinHa
 }
 
 fn wait(child: &mut Child) -> Option<i32> {
-    let status = until("the program has ended", || child.try_wait().unwrap());
+    wait_within(LIMIT, child)
+}
+
+fn wait_within(limit: Duration, child: &mut Child) -> Option<i32> {
+    let status = until_within(limit, "the program has ended", || child.try_wait().unwrap());
     status.code()
 }
 
 /// Asks again and again, within the limit, until there is an answer.
-pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    until_within(LIMIT, what, ask)
+}
+
+/// Asks again and again, within a limit of one's own.
+pub(crate) fn until_within<T>(
+    limit: Duration,
+    what: &str,
+    mut ask: impl FnMut() -> Option<T>,
+) -> T {
     let start = Instant::now();
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(start.elapsed() < LIMIT, "waited too long until {what}");
+        assert!(start.elapsed() < limit, "waited too long until {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -169,12 +169,17 @@ on_both! {
 
     async fn who_tries_keys_is_told_nothing_more_after_a_while(store: Store) {
         let rig = behind_a_proxy(store, open_api()).await;
-        for number in 0..30 {
+        // One more is allowed every two seconds: who is slow gets more than thirty.
+        let mut n_told = 0;
+        let refused = loop {
             let answer = bearer(&rig, KeyText::make().unwrap().reveal(), "1.1.1.1").await;
-            assert_eq!(answer.status, 401, "{number}");
-        }
-        let answer = bearer(&rig, KeyText::make().unwrap().reveal(), "1.1.1.1").await;
-        assert_eq!((answer.status, answer.code()), (429, "TOO_MANY_REQUESTS"));
+            if answer.status != 401 || n_told == 1000 {
+                break answer;
+            }
+            n_told += 1;
+        };
+        assert_eq!((refused.status, refused.code()), (429, "TOO_MANY_REQUESTS"));
+        assert!(n_told >= 30, "{n_told}");
         // Somebody else behind the same address can go on, and elsewhere nothing happened.
         assert_eq!(bearer(&rig, &rig.admin, "1.1.1.1").await.status, 200);
         assert_eq!(bearer(&rig, "ost_none", "1.1.1.2").await.status, 401);

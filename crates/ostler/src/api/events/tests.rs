@@ -4,7 +4,7 @@ mod reconnect;
 mod slow;
 mod stream;
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use serde_json::Value;
 
@@ -18,6 +18,10 @@ use crate::{
         projects::{self, Project, ProjectSettings},
     },
 };
+
+/// The longest that a stream may be read as a whole, and the longest that a test of
+/// many may wait: a machine that has much else to do needs most of it.
+const WHOLE: Duration = Duration::from_secs(200);
 
 /// Something that was told on a stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +70,7 @@ impl Stream {
     }
 
     async fn open_after(rig: &Rig, path: &str, last: Option<i64>) -> Self {
-        let mut request = rig.request("GET", path).bearer_auth(&rig.admin);
+        let mut request = rig.request("GET", path).bearer_auth(&rig.admin).timeout(WHOLE);
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }

@@ -13,7 +13,12 @@ use crate::{
 use ostler_core::permission::{Permission, PermissionKind};
 
 /// Stores a request of the newest turn of a project, open for this many seconds.
-async fn asked(rig: &Rig, project: ProjectId, number: u32, seconds: i64) -> PermissionId {
+pub(in crate::api) async fn asked(
+    rig: &Rig,
+    project: ProjectId,
+    number: u32,
+    seconds: i64,
+) -> PermissionId {
     let store = &rig.gateway.store;
     let turns = store.read(project, |conn, id| Box::pin(turns::of_project(conn, *id, None, 1)));
     let turns: Result<_, StoreError> = turns.await;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::{
+        permissions::tests::asked,
         routes,
         testing::{Answer, Rig, TestKey, answer, make_key},
     },
@@ -94,28 +95,52 @@ fn webhook(world: &World) -> Value {
 }
 
 /// What there is for an operation: its own, for it may be the one that deletes it.
+#[derive(Clone)]
 struct World {
     project: ProjectId,
     other: ProjectId,
     key: KeyId,
+    webhook: WebhookId,
+    /// These cost the run of an agent: they are there if the operation names one.
+    command: CommandId,
+    turn: TurnId,
+    permission: PermissionId,
     /// A folder that a project may lie in.
     directory: String,
 }
 
 impl World {
-    async fn new(rig: &Rig, number: usize) -> Self {
-        let (store, name) = (&rig.gateway.store, format!("p{number}"));
-        let directory = rig.folder(&name).display().to_string();
-        let (project, other) = (ProjectId::new(), ProjectId::new());
-        let mut world = Self { project, other, key: KeyId::new(), directory };
-        world.add(store, project, &name).await;
-        world.add(store, other, &format!("other-{name}")).await;
+    /// Makes everything that an operation names.
+    async fn new(rig: &Rig, name: &str, operation: &str) -> Self {
+        let store = &rig.gateway.store;
+        let directory = rig.folder(name).display().to_string();
+        let mut world = Self {
+            project: ProjectId::new(),
+            other: ProjectId::new(),
+            key: KeyId::new(),
+            webhook: WebhookId::new(),
+            command: CommandId::new(),
+            turn: TurnId::new(),
+            permission: PermissionId::new(),
+            directory,
+        };
+        world.add(store, world.project, name).await;
+        world.add(store, world.other, &format!("other-{name}")).await;
         let key = TestKey {
             scopes: vec![Scope::ProjectsRead],
-            projects: Some(vec![project]),
+            projects: Some(vec![world.project]),
             ..TestKey::default()
         };
         world.key = key_id(store, &make_key(store, key).await).await;
+        world.webhook = id(&rig.post("/webhooks", webhook(&world)).await.data()["id"]);
+        if ["{command}", "{turn}", "{permission}"].iter().any(|name| operation.contains(name)) {
+            let path = format!("/projects/{}", world.project);
+            let prompt = json!({ "prompt": "hello" });
+            let over = rig.post(&format!("{path}/prompt?wait=60s"), prompt).await.data();
+            world.command = id(&over["id"]);
+            world.turn = id(&rig.get(&format!("{path}/turns")).await.data()[0]["id"]);
+            world.permission = asked(rig, world.project, 1, 600).await;
+        }
         world
     }
 
@@ -129,21 +154,27 @@ impl World {
             created_at: Millis::now(),
             updated_at: Millis::now(),
         };
-        store.must(project, |conn, new| Box::pin(projects::add(conn, new))).await;
+        let is_new = store.must(project, |conn, new| Box::pin(projects::add(conn, new))).await;
+        assert!(is_new, "{name}");
     }
 
-    /// Fills in the names. Those of things that are not there do for who may not
-    /// even ask for them.
+    /// Fills in the names.
     fn path(&self, template: &str) -> String {
         template
             .replace("{project}", &self.project.to_string())
             .replace("{key}", &self.key.to_string())
             .replace("{agent}", "pi")
-            .replace("{command}", &CommandId::new().to_string())
-            .replace("{turn}", &TurnId::new().to_string())
-            .replace("{permission}", &PermissionId::new().to_string())
-            .replace("{webhook}", &WebhookId::new().to_string())
+            .replace("{command}", &self.command.to_string())
+            .replace("{turn}", &self.turn.to_string())
+            .replace("{permission}", &self.permission.to_string())
+            .replace("{webhook}", &self.webhook.to_string())
     }
+}
+
+/// Reads an id that an answer has.
+#[track_caller]
+fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(told: &Value) -> T {
+    told.as_str().unwrap_or_else(|| panic!("{told}")).parse().unwrap()
 }
 
 async fn key_id(store: &Store, word: &str) -> KeyId {
@@ -209,10 +240,10 @@ impl Asker<'_> {
         assert!(answer.body["meta"]["request_id"].is_string(), "{answer:?}");
     }
 
-    /// It gets as far as what it asks for, which may not be there.
+    /// It gets as far as what it asks for, which is there.
     async fn allowed(&self, key: &str) {
         let answer = self.ask(Some(key), "10.0.0.1").await;
-        let is_allowed = !matches!(answer.status, 401 | 403 | 429 | 500..);
+        let is_allowed = !matches!(answer.status, 400..=404 | 415 | 429 | 500..);
         assert!(is_allowed, "{}: {answer:?}", self.name);
     }
 }
@@ -256,7 +287,7 @@ async fn check(
     body: fn(&World) -> Value,
     elsewhere: Elsewhere,
 ) {
-    let world = World::new(rig, number).await;
+    let world = World::new(rig, &format!("p{number}"), name).await;
     let asker = Asker { rig, world: &world, name, body: body(&world) };
     let store = &rig.gateway.store;
     // Where failures are counted: an address for each operation.
@@ -293,8 +324,16 @@ async fn check(
         NotFound => asker.refused(Some(&stranger), &from, 404, "NOT_FOUND").await,
         Forbidden => asker.refused(Some(&stranger), &from, 403, "FORBIDDEN").await,
     }
-    // Last, for it may be the operation that ends it all.
-    for right in [scope, Scope::Admin] {
+    // What is in one project is not there in another, for those who may ask there.
+    if name.matches('{').count() > 1 {
+        let moved = World { project: world.other, ..world.clone() };
+        let asker = Asker { rig, world: &moved, name, body: body(&moved) };
+        asker.refused(Some(&stranger), &from, 404, "NOT_FOUND").await;
+    }
+    // Each on its own, for it may be the operation that ends it all.
+    for (nth, right) in [scope, Scope::Admin].into_iter().enumerate() {
+        let world = World::new(rig, &format!("p{number}-{nth}"), name).await;
+        let asker = Asker { rig, world: &world, name, body: body(&world) };
         asker.allowed(&make_key(store, single(right, None)).await).await;
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     channel::{
         WEBHOOK, notice, reach,
         testing::{self, Receiver, Request},
+        webhook::Limits,
     },
     config::Api,
     gateway::{
@@ -163,7 +164,9 @@ on_both! {
             let id = webhook(&store, None, &silent.url).await;
             put_at(&store, testing::message(NOTICE, &id.to_string(), "never"), now()).await;
         }
-        let delivery = deliver_as_usual(&store, rig.policy.subscribe());
+        // None is given up before it is answered here.
+        let limits = Limits { whole: Duration::from_secs(600), ..notice::LIMITS };
+        let delivery = deliver(&store, rig.policy.subscribe(), limits, reach::system());
         let mut held = Vec::new();
         while held.len() < 8 {
             held.push(silent.next().await);

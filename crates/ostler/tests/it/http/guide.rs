@@ -8,6 +8,7 @@ use std::{
     fs,
     path::Path,
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -17,6 +18,8 @@ use crate::support::{Outcome, Place, parse};
 
 const GUIDE: &str = include_str!("../../../../../docs/api.md");
 const DOCUMENT: &str = include_str!("../../../openapi.json");
+/// The longest that the whole page may take.
+const PAGE: Duration = Duration::from_secs(200);
 /// Stands for whatever else there is in an object.
 const MORE: &str = "…";
 
@@ -110,8 +113,8 @@ fn every_example_of_the_guide_does_what_the_guide_says() {
     let place = Place::new();
     let served = Served::start(&place);
     roots(&place);
-    // Whatever is refused ends the example.
-    let strict = "fail-with-body\nsilent\nshow-error\nmax-time = 60\n";
+    // Whatever is refused ends the example. More patient than any example, which waits for a minute.
+    let strict = "fail-with-body\nsilent\nshow-error\nmax-time = 120\n";
     fs::write(place.path("home/.curlrc"), strict).unwrap();
     let examples = examples(GUIDE);
     let folder = place.work();
@@ -129,7 +132,7 @@ fn every_example_of_the_guide_does_what_the_guide_says() {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let outcome = Outcome::of_input(command, None);
+    let outcome = Outcome::within(PAGE, command, None);
     for (number, example) in examples.iter().enumerate() {
         let read = |end: &str| fs::read_to_string(folder.join(format!("{number}.{end}")));
         let (out, err) = (read("out").unwrap_or_default(), read("err").unwrap_or_default());

@@ -4,13 +4,13 @@
 
 mod reading;
 
-use std::io::Write as _;
+use std::{fs, io::Write as _};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use self::reading::{answers, check, one};
-use super::served::{Served, admin};
-use crate::support::Place;
+use self::reading::{answers, check, one, some};
+use super::served::{Served, admin, roots};
+use crate::support::{Place, until};
 
 /// A key as they look, that is none.
 const NO_KEY: &str = "ost_0123456789abcdefghijABCDEFGHIJ01";
@@ -62,14 +62,22 @@ fn what_is_no_request_is_refused() {
         format!("GET /ready HTTP/1.1\r\nX-Long: {long}\r\n\r\n"),
         format!("GET /ready HTTP/1.1\r\n{many}\r\n"),
     ];
+    let mut silent = Vec::new();
     for text in &texts {
         let start: String = text.chars().take(60).collect();
-        for answer in answers(&served.cut(text.as_bytes())) {
-            check(&answer, &start);
+        let told = served.cut(text.as_bytes());
+        if told.is_empty() {
+            silent.push(start.clone());
+            continue;
+        }
+        for answer in some(&told, &start) {
             assert!(answer.status >= 400 || text.contains("Host: a"), "{start:?}: {answer:?}");
         }
         served.must_live();
     }
+    // Nothing was asked, and another protocol is spoken.
+    assert_eq!(silent, ["\r\n\r\n\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]);
+    served.must_live();
     served.stop();
 }
 
@@ -118,7 +126,7 @@ fn a_strange_target_leads_nowhere_or_where_it_says() {
         assert!([401, 404].contains(&answer.status), "{path}: {answer:?}");
     }
     for line in ["OPTIONS *", "CONNECT ostler:80", "TRACE /ready", "BREW /ready", "PURGE /"] {
-        for answer in answers(&served.exchange(&request(line, "", b""))) {
+        for answer in some(&served.exchange(&request(line, "", b"")), line) {
             assert!((400..500).contains(&answer.status), "{line}: {answer:?}");
         }
     }
@@ -147,13 +155,11 @@ fn strange_headers_change_nothing() {
         "Cookie: a=b; c\r\nTE: trailers\r\nTrailer: X\r\n",
     ] {
         let bytes = request("GET /ready", headers, b"");
-        for answer in answers(&served.exchange(&bytes)) {
-            check(&answer, headers);
+        for answer in some(&served.exchange(&bytes), headers) {
             assert!([200, 400].contains(&answer.status), "{headers:?}: {answer:?}");
         }
         let bytes = request("GET /projects", headers, b"");
-        for answer in answers(&served.exchange(&bytes)) {
-            check(&answer, headers);
+        for answer in some(&served.exchange(&bytes), headers) {
             assert!(answer.status >= 400, "{headers:?}: {answer:?}");
         }
     }
@@ -206,10 +212,17 @@ fn those_who_never_finish_hold_up_nobody() {
     }
     served.must_live();
     drop(waiting);
-    for length in (0..whole.len()).step_by(3) {
+    let head = whole.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+    for length in (0..head).step_by(3) {
         for answer in answers(&served.cut(&whole[..length])) {
             check(&answer, &format!("cut after {length}"));
         }
+    }
+    // Whose key is none is told so, whatever becomes of the body.
+    for length in head..whole.len() {
+        let answer = one(&served.cut(&whole[..length]), &format!("cut after {length}"));
+        // After some of them, that it is too much.
+        assert!([401, 429].contains(&answer.status), "{answer:?}");
     }
     served.must_live();
     served.stop();
@@ -228,6 +241,7 @@ fn requests_with_some_bytes_changed_are_answered_or_not_but_break_nothing() {
         state ^= state << 17;
         usize::try_from(state % below as u64).unwrap()
     };
+    let mut n_answers = 0;
     for _ in 0..400 {
         let mut bytes = whole.clone();
         for _ in 0..=next(4) {
@@ -238,11 +252,15 @@ fn requests_with_some_bytes_changed_are_answered_or_not_but_break_nothing() {
                 _ => bytes.insert(place, u8::try_from(next(256)).unwrap()),
             }
         }
-        for answer in answers(&served.cut(&bytes)) {
+        let answers = answers(&served.cut(&bytes));
+        n_answers += answers.len();
+        for answer in answers {
             check(&answer, &String::from_utf8_lossy(&bytes));
             assert!(answer.status >= 400, "{answer:?} to {}", String::from_utf8_lossy(&bytes));
         }
     }
+    // Most are still requests, or nearly so.
+    assert!(n_answers > 200, "{n_answers}");
     served.must_live();
     served.stop();
 }
@@ -295,20 +313,15 @@ fn bodies_that_are_not_what_they_should_be_are_refused_with_the_reason() {
     );
     let chunk = [b"10000\r\n".to_vec(), vec![b' '; 0x10000], b"\r\n".to_vec()].concat();
     let bytes = [head.clone().into_bytes(), chunk.repeat(32)].concat();
-    for answer in answers(&served.exchange(&bytes)) {
-        assert_eq!(answer.status, 413, "{answer:?}");
-    }
+    assert_eq!(one(&served.exchange(&bytes), "endless").status, 413);
     let bad = format!("{head}zz\r\nabc\r\n");
-    for answer in answers(&served.exchange(bad.as_bytes())) {
-        check(&answer, "a chunk of no length");
-        assert_eq!(answer.status, 400, "{answer:?}");
-    }
+    assert_eq!(one(&served.exchange(bad.as_bytes()), "a chunk of no length").status, 400);
     served.must_live();
     served.stop();
 }
 
 #[test]
-fn what_comes_twice_or_too_early_or_too_late_is_a_plain_error() {
+fn what_is_not_there_or_makes_no_sense_is_a_plain_error() {
     let place = Place::new();
     let mut served = Served::start(&place);
     let key = admin(&place);
@@ -337,6 +350,158 @@ fn what_comes_twice_or_too_early_or_too_late_is_a_plain_error() {
         let (answered, told) = served.call(method, &path, &key, &body);
         assert_eq!(answered, status, "{method} {path}: {told}");
         assert!(told["error"]["code"].is_string(), "{method} {path}: {told}");
+    }
+    served.must_live();
+    served.stop();
+}
+
+/// A project, and somebody who may do everything in it.
+struct Owner<'a> {
+    served: &'a Served,
+    key: String,
+    project: String,
+}
+
+impl<'a> Owner<'a> {
+    fn new(place: &Place, served: &'a Served) -> Self {
+        let (key, folder) = (admin(place), roots(place).join("own"));
+        fs::create_dir_all(&folder).unwrap();
+        let mut owner = Self { served, key, project: String::new() };
+        let made = owner.must("POST", "/projects", &json!({ "name": "own", "directory": folder }));
+        owner.project = format!("/projects/{}", made["id"].as_str().unwrap());
+        owner
+    }
+
+    /// Makes a request that does what it asks for, and returns what came of it.
+    #[track_caller]
+    fn must(&self, method: &str, path: &str, body: &Value) -> Value {
+        let (status, told) = self.served.call(method, path, &self.key, body);
+        assert!((200..300).contains(&status), "{method} {path}: {status} {told}");
+        told["data"].clone()
+    }
+
+    /// Makes a request that is refused.
+    #[track_caller]
+    fn refused(&self, method: &str, path: &str, body: &Value, wanted: (u16, &str)) {
+        let (status, told) = self.served.call(method, path, &self.key, body);
+        let code = told["error"]["code"].as_str().unwrap_or_else(|| panic!("{path}: {told}"));
+        assert_eq!((status, code), wanted, "{method} {path}: {told}");
+    }
+
+    /// Gives a prompt, and returns the path of the command.
+    fn prompt(&self, body: &Value) -> String {
+        let given = self.must("POST", &format!("{}/prompt", self.project), body);
+        format!("{}/commands/{}", self.project, given["command_id"].as_str().unwrap())
+    }
+
+    /// Waits until a command stands there, and returns it.
+    fn until(&self, command: &str, state: &str) -> Value {
+        until(state, || {
+            let told = self.must("GET", command, &Value::Null);
+            (told["state"] == state).then_some(told)
+        })
+    }
+}
+
+const CONFLICT: (u16, &str) = (409, "CONFLICT");
+const NOT_FOUND: (u16, &str) = (404, "NOT_FOUND");
+
+#[test]
+fn commands_can_be_asked_for_too_early_and_ended_twice_or_too_late() {
+    let place = Place::new();
+    let mut served = Served::start(&place);
+    let owner = Owner::new(&place, &served);
+    let hello = owner.prompt(&json!({ "prompt": "Say hello" }));
+    let session = owner.until(&hello, "completed")["result"]["session_id"].clone();
+    let slow = json!({ "prompt": "Take your time", "session_id": session });
+    let (runs, waits) = (owner.prompt(&slow), owner.prompt(&slow));
+    let cancel = |command: &str| format!("{command}/cancel");
+    // Too early: of what waits for another, nothing has happened yet.
+    owner.until(&runs, "running");
+    assert_eq!(owner.must("GET", &waits, &Value::Null)["state"], "queued");
+    let happened = owner.must("GET", &format!("{waits}/events"), &Value::Null);
+    assert_eq!(happened, json!([]));
+    // Twice: what has not begun is over with the first, what runs takes a moment.
+    let cancelled = owner.must("POST", &cancel(&waits), &Value::Null);
+    assert_eq!(cancelled["state"], "cancelled");
+    owner.refused("POST", &cancel(&waits), &Value::Null, CONFLICT);
+    let cancelled = owner.must("POST", &cancel(&runs), &Value::Null);
+    assert_eq!(cancelled["state"], "cancel_requested");
+    let (status, told) = served.call("POST", &cancel(&runs), &owner.key, &Value::Null);
+    assert!([202, 409].contains(&status), "{status} {told}");
+    // Too late.
+    owner.until(&runs, "cancelled");
+    for over in [&runs, &waits, &hello] {
+        owner.refused("POST", &cancel(over), &Value::Null, CONFLICT);
+        let happened = owner.must("GET", &format!("{over}/events"), &Value::Null);
+        let ends = happened.as_array().unwrap().iter().filter(|it| it["type"] == "complete");
+        assert_eq!(ends.count(), 1, "{happened}");
+    }
+    served.must_live();
+    served.stop();
+}
+
+#[test]
+fn an_agent_can_be_answered_once_and_not_when_it_waits_no_more() {
+    let place = Place::new();
+    let mut served = Served::start(&place);
+    let owner = Owner::new(&place, &served);
+    let permissions = format!("{}/permissions", owner.project);
+    let asked = || {
+        let command = owner.prompt(&json!({ "prompt": "Run the tests", "permissions": "ask" }));
+        let id = until("the agent asks", || {
+            let open = owner.must("GET", &permissions, &Value::Null);
+            open[0]["id"].as_str().map(str::to_owned)
+        });
+        (command, format!("{permissions}/{id}"))
+    };
+    let answer = json!({ "decision": "allow" });
+    let (command, request) = asked();
+    owner.must("POST", &request, &answer);
+    owner.refused("POST", &request, &answer, CONFLICT);
+    owner.until(&command, "completed");
+    owner.refused("POST", &request, &json!({ "decision": "deny" }), CONFLICT);
+    let (command, request) = asked();
+    owner.must("POST", &format!("{command}/cancel"), &Value::Null);
+    owner.until(&command, "cancelled");
+    owner.refused("POST", &request, &answer, CONFLICT);
+    served.must_live();
+    served.stop();
+}
+
+#[test]
+fn what_was_deleted_or_revoked_can_be_so_again_without_harm() {
+    let place = Place::new();
+    let mut served = Served::start(&place);
+    let owner = Owner::new(&place, &served);
+    let project = owner.project.trim_start_matches("/projects/");
+    let body = json!({
+        "url": "https://example.org/", "events": ["command.failed"], "project_id": project,
+    });
+    let webhook = owner.must("POST", "/webhooks", &body);
+    let webhook = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+    owner.must("DELETE", &webhook, &Value::Null);
+    owner.refused("DELETE", &webhook, &Value::Null, NOT_FOUND);
+    let body = json!({ "name": "other", "scopes": ["projects:read"] });
+    let key = owner.must("POST", "/keys", &body);
+    let key = format!("/keys/{}", key["id"].as_str().unwrap());
+    let revoked = owner.must("DELETE", &key, &Value::Null);
+    assert_eq!(revoked["state"], "revoked");
+    let again = owner.must("DELETE", &key, &Value::Null);
+    assert_eq!(again["revoked_at"], revoked["revoked_at"]);
+    let command = owner.prompt(&json!({ "prompt": "Take your time" }));
+    let deleted = owner.must("DELETE", &owner.project, &Value::Null);
+    assert_eq!(deleted["cancelled_commands"], 1);
+    for (method, path) in [
+        ("DELETE", owner.project.clone()),
+        ("GET", owner.project.clone()),
+        ("POST", format!("{}/prompt", owner.project)),
+        ("GET", format!("{}/events", owner.project)),
+        ("POST", format!("{command}/cancel")),
+    ] {
+        let is_prompt = path.ends_with("/prompt");
+        let body = if is_prompt { json!({ "prompt": "Say hello" }) } else { Value::Null };
+        owner.refused(method, &path, &body, NOT_FOUND);
     }
     served.must_live();
     served.stop();

@@ -16,6 +16,8 @@ const READERS: usize = 8;
 /// How often each is interrupted.
 const BREAKS: usize = 125;
 const COMMANDS: usize = 6;
+/// When to try again where nobody answers.
+const AGAIN: Duration = Duration::from_millis(50);
 /// What the last event says.
 const END: &str = "the end";
 const STREAM: &str = "one stream";
@@ -51,13 +53,15 @@ impl Reader {
         loop {
             let address = *self.address.borrow_and_update();
             let url = format!("http://{address}{}", self.path);
-            let mut request = self.client.get(url).bearer_auth(&self.key).timeout(LIMIT);
+            let mut request = self.client.get(url).bearer_auth(&self.key).timeout(WHOLE);
             if let Some(last) = self.last {
                 request = request.header("Last-Event-ID", last);
             }
             let Some(response) = request.send().await.ok().filter(|it| it.status() == 200) else {
-                // It stops; another will be there.
-                time::timeout(LIMIT, self.address.changed()).await.unwrap().unwrap();
+                // It stops, or has only just begun: another will be there, or it itself.
+                if let Ok(changed) = time::timeout(AGAIN, self.address.changed()).await {
+                    changed.unwrap();
+                }
                 continue;
             };
             let length = if breaks_left > 0 { 1 + self.dice.throw(3000) } else { usize::MAX };
@@ -202,12 +206,12 @@ on_both! {
         }
         let mut jobs = command(&rig, project).await;
         let half = n_breaks.wait_for(|n_breaks| *n_breaks >= READERS * BREAKS / 2);
-        drop(time::timeout(LIMIT, half).await.unwrap().unwrap());
+        drop(time::timeout(WHOLE, half).await.unwrap().unwrap());
         let rig = rig.again().await;
         moved.send_replace(rig.address);
         jobs.extend(command(&rig, project).await);
         let all = n_breaks.wait_for(|n_breaks| *n_breaks >= READERS * BREAKS);
-        drop(time::timeout(LIMIT, all).await.unwrap().unwrap());
+        drop(time::timeout(WHOLE, all).await.unwrap().unwrap());
         for job in jobs {
             rig.gateway.end_of(job).await;
         }

@@ -45,6 +45,15 @@ pub(super) fn answers(mut bytes: &[u8]) -> Vec<Answer> {
     answers
 }
 
+/// Returns all answers of a connection, of which there must be one, after checking
+/// them.
+pub(super) fn some(bytes: &[u8], what: &str) -> Vec<Answer> {
+    let answers = answers(bytes);
+    assert!(!answers.is_empty(), "{what:?} got no answer");
+    answers.iter().for_each(|answer| check(answer, what));
+    answers
+}
+
 /// Returns the only answer, after checking it.
 pub(super) fn one(bytes: &[u8], what: &str) -> Answer {
     let mut answers = answers(bytes);
