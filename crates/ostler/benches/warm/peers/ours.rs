@@ -106,6 +106,9 @@ impl Gateway for Served {
             if line.contains(OUTPUT) {
                 clock.text();
             }
+            if line.contains(r#""type":"agent_complete""#) {
+                assert!(line.contains(r#""mode":"warm""#), "{line}");
+            }
             if line.contains(r#""type":"complete""#) {
                 let took = clock.end();
                 let event: Value = serde_json::from_str(line.trim_start_matches("data:")).unwrap();
