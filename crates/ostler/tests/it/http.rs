@@ -4,4 +4,5 @@
 mod fuzz;
 mod guide;
 mod hostile;
+mod killed;
 mod served;

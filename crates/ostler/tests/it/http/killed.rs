@@ -145,7 +145,7 @@ fn a_reader_misses_and_doubles_nothing_however_often_the_gateway_is_killed() {
                 (n_told.load(Ordering::Relaxed) >= before + 2 * kill).then_some(())
             });
             drop(served);
-            served = Served::start(&place);
+            served = Served::start_again(&place);
             *address.lock().unwrap() = served.address;
         }
         for command in &commands {

@@ -52,9 +52,14 @@ impl Served {
                 "requests_per_address": 1_000_000,
             },
         });
-        let config = place.path("ostler.json5");
-        fs::write(&config, settings.to_string()).unwrap();
-        let log = place.path("log");
+        fs::write(place.path("ostler.json5"), settings.to_string()).unwrap();
+        Self::start_again(place)
+    }
+
+    /// Starts another where one was before. What it runs is not written again: agents
+    /// of one that was killed may not be gone yet.
+    pub(super) fn start_again(place: &Place) -> Self {
+        let (config, log) = (place.path("ostler.json5"), place.path("log"));
         let mut command = place.ostler(&["serve", "--config", config.to_str().unwrap()]);
         command.stdout(Stdio::null()).stderr(File::create(&log).unwrap());
         let mut child = command.spawn().unwrap();
