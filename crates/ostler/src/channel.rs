@@ -1,7 +1,13 @@
 //! Where replies go: what carries a message to its address, and what becomes of
 //! one that did not get there. When to try again is up to the delivery.
 
+pub(crate) mod access;
+pub(crate) mod chat;
+pub(crate) mod code;
+pub(crate) mod directive;
+pub(crate) mod discord;
 pub(crate) mod notice;
+pub(crate) mod pace;
 pub(crate) mod reach;
 mod reply;
 #[cfg(test)]
@@ -13,11 +19,17 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub(crate) use self::reply::{Reply, ReplyError};
-use self::{notice::Notices, webhook::Webhook};
+use self::{chat::carrier::Carrier, notice::Notices, webhook::Webhook};
 use crate::{
     clock::Millis,
     store::{outbox::Sending, webhooks::NOTICE},
 };
+
+/// The channel whose addresses are ids of channels of Discord.
+pub(crate) const DISCORD: &str = "discord";
+
+/// The names of the channels that a place can be in, for people.
+pub(crate) const NAMES: &str = "`local`, `webhook` and `discord`";
 
 /// The channel whose addresses are URLs, to which replies are posted.
 pub(crate) const WEBHOOK: &str = "webhook";
@@ -27,6 +39,7 @@ pub(crate) const WEBHOOK: &str = "webhook";
 pub(crate) struct Channels {
     webhook: Webhook,
     notices: Option<Notices>,
+    chats: Option<Carrier>,
 }
 
 /// A message that arrived.
@@ -59,7 +72,7 @@ pub(crate) enum Next {
 
 impl Channels {
     pub(crate) fn new() -> Self {
-        Self { webhook: Webhook::new(webhook::LIMITS), notices: None }
+        Self { webhook: Webhook::new(webhook::LIMITS), notices: None, chats: None }
     }
 
     /// Makes some that can also call the webhooks of callers.
@@ -67,19 +80,31 @@ impl Channels {
         Self { notices: Some(notices), ..self }
     }
 
+    /// Makes some that can also speak in chats.
+    pub(crate) fn with_chats(self, chats: Carrier) -> Self {
+        Self { chats: Some(chats), ..self }
+    }
+
+    /// Returns the channel whose messages another gateway sends at present, if there
+    /// is one.
+    pub(crate) fn closed(&self) -> Option<&'static str> {
+        self.chats.as_ref().and_then(Carrier::closed)
+    }
+
     /// Makes some that are less patient.
     #[cfg(test)]
     pub(crate) fn with_limits(limits: webhook::Limits) -> Self {
-        Self { webhook: Webhook::new(limits), notices: None }
+        Self { webhook: Webhook::new(limits), notices: None, chats: None }
     }
 
     /// Sends a message. Ends within the time limits of its channel. Dropping the
     /// future leaves it open whether the message arrived.
     pub(crate) async fn send(&self, sending: &Sending) -> Result<Sent, SendError> {
-        match (sending.message.channel.as_str(), &self.notices) {
-            (WEBHOOK, _) => self.webhook.send(sending, Millis::now()).await,
-            (NOTICE, Some(notices)) => notices.send(sending, Millis::now()).await,
-            (other, _) => Err(SendError {
+        match (sending.message.channel.as_str(), &self.notices, &self.chats) {
+            (WEBHOOK, _, _) => self.webhook.send(sending, Millis::now()).await,
+            (NOTICE, Some(notices), _) => notices.send(sending, Millis::now()).await,
+            (DISCORD, _, Some(chats)) => chats.send(sending).await,
+            (other, _, _) => Err(SendError {
                 reason: format!("there is no channel {other:?}"),
                 next: Next::GiveUp,
                 is_unsure: false,
@@ -88,12 +113,18 @@ impl Channels {
     }
 }
 
+/// Whether a text can be the id of something at Discord.
+pub(crate) fn is_discord_id(text: &str) -> bool {
+    (1..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Returns where a message goes in words that may be shown to anybody: a URL may
 /// be all that one needs in order to write to its owner.
 pub(crate) fn place(channel: &str, address: &str) -> String {
     match channel {
         WEBHOOK => webhook::origin(address),
         NOTICE => format!("the webhook {address}"),
+        DISCORD => format!("the channel {address} of Discord"),
         other => format!("the channel {other:?}"),
     }
 }

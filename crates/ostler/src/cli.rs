@@ -11,6 +11,7 @@ mod heartbeat;
 mod history;
 mod init;
 mod keys;
+mod pairing;
 mod plan;
 mod projects;
 mod prompt;
@@ -79,6 +80,8 @@ enum Command {
     History(Box<history::HistoryArgs>),
     /// Make, list and revoke the keys of the HTTP service
     Keys(keys::KeysArgs),
+    /// Let people in who asked in a chat, reject or forget them
+    Pairing(pairing::PairingArgs),
     /// List the agents: installed or not, version, abilities
     Agents(agents::AgentsArgs),
     /// Say what is wrong on this machine, and what to do about it
@@ -179,6 +182,9 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
     if let Command::Keys(args) = cli.command {
         return keys::run(args, load(cli.config)?, ui).await;
     }
+    if let Command::Pairing(args) = cli.command {
+        return pairing::run(args, load(cli.config)?, ui).await;
+    }
     if let Command::Heartbeat(args) = cli.command {
         return Ok(heartbeat::run(args, &load(cli.config)?, ui).await);
     }
@@ -209,6 +215,7 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         | Command::Projects(_)
         | Command::Openapi
         | Command::Keys(_)
+        | Command::Pairing(_)
         | Command::Queue(_)
         | Command::Schedule(_)
         | Command::Send(_)

@@ -26,6 +26,17 @@ impl Millis {
     pub(crate) fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
     }
+
+    /// Returns how long ago it was, by its largest unit.
+    pub(crate) fn age(self, now: Self) -> String {
+        let seconds = now.0.saturating_sub(self.0).max(0) / 1000;
+        match seconds {
+            0..60 => format!("{seconds}s"),
+            60..3600 => format!("{}m", seconds / 60),
+            3600..86_400 => format!("{}h", seconds / 3600),
+            _ => format!("{}d", seconds / 86_400),
+        }
+    }
 }
 
 fn millis(duration: Duration) -> i64 {
@@ -56,6 +67,13 @@ mod tests {
     fn a_time_is_written_as_rfc_3339_and_one_beyond_the_calendar_as_it_is() {
         assert_eq!(Millis(1_500).to_string(), "1970-01-01T00:00:01.500Z");
         assert_eq!(Millis(i64::MAX).to_string(), format!("{} ms", i64::MAX));
+    }
+
+    #[test]
+    fn an_age_is_told_in_its_largest_unit() {
+        let ages = [0, 59, 60, 3_600, 86_400, 200_000].map(|s| Millis(0).age(Millis(s * 1000)));
+        assert_eq!(ages, ["0s", "59s", "1m", "1h", "1d", "2d"]);
+        assert_eq!(Millis(5_000).age(Millis(0)), "0s");
     }
 
     #[test]

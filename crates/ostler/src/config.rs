@@ -6,6 +6,7 @@ mod agents;
 mod api;
 mod archive;
 pub(crate) mod default;
+mod discord;
 mod dotenv;
 pub(crate) mod duration;
 mod file;
@@ -16,6 +17,7 @@ mod key;
 mod kind;
 mod layers;
 mod load;
+mod media;
 pub(crate) mod nearest;
 mod problem;
 pub(crate) mod schema;
@@ -46,6 +48,7 @@ use crate::store::{Location, LocationError};
 pub(crate) use self::{
     api::{Api, Metrics},
     archive::Archive,
+    discord::{Detail, Discord, EVERYBODY, LongAnswers},
     file::Found,
     hooks::{Hook, HookAction, HookEvent, OnFailure},
     inbound::{Mode as ReplyMode, Reply},
@@ -81,6 +84,8 @@ pub(crate) struct Settings {
     pub(crate) env: Vec<(String, Option<String>)>,
     /// The server that is the agent `opencode`.
     pub(crate) opencode_server: Option<ServerAddress>,
+    /// The bot on Discord.
+    pub(crate) discord: Discord,
     /// What was read but is not as it should be.
     pub(crate) warnings: Vec<String>,
     host: HostConfig,
@@ -104,7 +109,7 @@ impl Settings {
         let max_turns = loaded.is_set("agent.max_turns").then_some(loaded.config.agent.max_turns);
         let is_agent_chosen = loaded.is_set("agent.default");
         let Loaded { config, roster, environment, dotenv, warnings, .. } = loaded;
-        let agent = config.agent;
+        let (agent, discord) = (config.agent, config.discord);
         let named = roster.resolve(&agent.default).cloned();
         let named = named.map_err(|error| Problem {
             source: Source::Default,
@@ -130,6 +135,7 @@ impl Settings {
             permissions: agent.permissions,
             thinking: agent.thinking,
             opencode_server,
+            discord,
             warnings,
             roster,
             environment,

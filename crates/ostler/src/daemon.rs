@@ -10,6 +10,7 @@
 //! connections end, the store is closed.
 
 mod bootstrap;
+mod chats;
 mod hooks;
 pub(crate) mod http;
 mod notify;
@@ -76,6 +77,8 @@ pub(crate) enum StartError {
     Hook { hook: String, why: String },
     #[error("no working directory: {0}")]
     Folder(std::io::Error),
+    #[error("the bot on Discord cannot be used: {why}")]
+    Discord { why: String },
     #[error(transparent)]
     Listen(#[from] http::ListenError),
     #[error(transparent)]
@@ -86,6 +89,7 @@ pub(crate) enum StartError {
 pub(crate) struct Daemon {
     gateway: Gateway,
     delivery: Delivery,
+    chats: Option<chats::Open>,
     archivist: Archivist,
     store: Store,
     host: Host,
@@ -153,6 +157,7 @@ impl Daemon {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let notifier = Arc::new(Notifier::new(&settings.environment, std::process::id()));
         let host = Host::new(settings.host_config());
+        let discord = chats::prepare(&config.discord, &settings.environment).await?;
         let policy = Policy::new(&config, settings, host.clone(), here.clone());
         check_agent(&policy, &tasks).await?;
         let keys = bootstrap::look(store).await.map_err(failed)?;
@@ -172,7 +177,12 @@ impl Daemon {
         let gateway = gateway.await.map_err(failed)?;
         let pace = Pace::with_lease(config.gateway.lease);
         let notices = Notices::new(store.clone(), policy.subscribe());
-        let channels = Channels::new().with_notices(notices);
+        let mut channels = Channels::new().with_notices(notices);
+        let mut opened = None;
+        if let Some(discord) = discord {
+            let (chats, all) = discord.open(store, &policy.subscribe(), channels);
+            (opened, channels) = (Some(chats), all);
+        }
         let delivery = Delivery::start(store.clone(), channels, gateway.name(), pace);
         let archivist = Archivist::start(store.clone(), policy.subscribe(), gateway.name());
         let phase = watch::Sender::new(Phase::Starting);
@@ -181,8 +191,10 @@ impl Daemon {
         let http = Http::start(listener, api::router(&service));
         let socket = Server::start(socket, gateway.clone());
         tasks.spawn(folder::watch(gateway.clone(), policy.subscribe(), stop.clone()));
+        let subscribed = policy.subscribe();
         tasks.spawn(reload::follow(watch, policy, host.clone(), here, stop.clone()));
         tasks.spawn(watch_over(Arc::clone(&notifier), gateway.clone(), stop.clone()));
+        let chats = opened.map(|chats| chats.start(&gateway, store, subscribed));
         phase.send_replace(Phase::Ready);
         notifier.ready(&format!("listening on http://{address}"));
         tracing::info!(http = %address, store = %store.location(), "ready");
@@ -192,6 +204,7 @@ impl Daemon {
         Ok(Self {
             gateway,
             delivery,
+            chats,
             archivist,
             store,
             host,
@@ -211,11 +224,18 @@ impl Daemon {
         self.notifier.stopping("waiting for turns to end");
         self.gateway.close();
         self.socket.close();
+        let shows = match self.chats {
+            Some(chats) => Some(chats.close().await),
+            None => None,
+        };
         // Whatever runs has the same grace, hooks and turns alike.
         let deadline = Instant::now() + self.gateway.shutdown_grace();
         hooks::before_stop(&self.gateway, deadline).await;
         self.gateway.stop(deadline.saturating_duration_since(Instant::now())).await;
         self.delivery.stop(DELIVERY).await;
+        if let Some(shows) = shows {
+            shows.stop().await;
+        }
         self.archivist.stop(ARCHIVE).await;
         if !self.host.shutdown(PROCESSES).await {
             tracing::warn!("some agents' processes did not end in time; they are killed");

@@ -16,7 +16,9 @@ pub(crate) mod commands;
 mod conclusion;
 pub(crate) mod delivery;
 mod details;
+mod directing;
 mod ending;
+mod fetching;
 pub(crate) mod follow;
 pub(crate) mod gate;
 mod history;
@@ -65,9 +67,11 @@ use self::{
     unasked::Unasked,
 };
 use crate::{
+    channel::DISCORD,
     clock::Millis,
     hooks::runner::Runner,
     id::{CommandId, ConversationId, JobId, MessageId, PermissionId},
+    media::incoming::Fetcher,
     outbound::{self, Delivered, Outgoing, Target},
     queue::{CancelOutcome, LaneCancel, LaneId, Queue, Stats, WorkerId},
     schedule::{self, heartbeat},
@@ -161,6 +165,7 @@ impl Gateway {
             log: log.clone(),
             unasked,
             hooks: hooks.clone(),
+            fetcher: Arc::new(Fetcher::new()),
             telemetry: telemetry.clone(),
         };
         tasks.spawn(upkeep::keep_up(tools.clone(), policy.clone(), upkeep.clone()));
@@ -243,13 +248,17 @@ impl Gateway {
 
     /// Sends people a message that nobody asked for. It is stored when this
     /// returns, and will be sent.
-    pub(crate) async fn deliver(&self, outgoing: Outgoing) -> Result<Delivered, Refusal> {
+    pub(crate) async fn deliver(&self, mut outgoing: Outgoing) -> Result<Delivered, Refusal> {
         let shared = &self.shared;
         if shared.closing.is_cancelled() {
             return Err(Refusal::Stopping);
         }
         if outgoing.text.trim().is_empty() {
             return Err(Refusal::NoText);
+        }
+        let output_channel = shared.policy.borrow().discord.output_channel.clone();
+        if let (Target::Newest, Some(channel)) = (&outgoing.to, output_channel) {
+            outgoing.to = Target::At(Address::new(DISCORD, &channel)?);
         }
         if let Target::At(address) = &outgoing.to {
             check_place(address)?;

@@ -16,6 +16,7 @@ mod hooks;
 mod id;
 mod key;
 mod logging;
+mod media;
 mod outbound;
 mod program;
 mod project;

@@ -107,6 +107,7 @@ pub(crate) async fn store(
             turn: None,
             text: Some(outgoing.text.clone()),
             error: None,
+            cwd: None,
         };
         let message = outbox::NewMessage {
             dedupe: id.to_string(),

@@ -123,6 +123,7 @@ impl From<Refusal> for ApiError {
             | Refusal::Message(_)
             | Refusal::Url(_)
             | Refusal::Details(_)
+            | Refusal::Id(_)
             | Refusal::Channel(_)
             | Refusal::Agent(_)
             | Refusal::NoText

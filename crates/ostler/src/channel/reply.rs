@@ -23,6 +23,10 @@ pub(crate) struct Reply {
     pub(crate) turn: Option<TurnId>,
     pub(crate) text: Option<String>,
     pub(crate) error: Option<ReplyError>,
+    /// Where the turn was run: the files that its text names are seen from there.
+    /// Nobody else's business, so that webhooks are not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cwd: Option<String>,
 }
 
 /// Why there is no text.
@@ -72,11 +76,14 @@ mod tests {
     fn a_reply_is_read_as_it_was_written_and_what_is_new_in_it_is_no_matter() {
         let (conversation, job) = (ConversationId::new(), JobId::new());
         let error = ReplyError { kind: "timeout".to_owned(), message: "too late".to_owned() };
-        for (turn, text, error) in
-            [(Some(TurnId::new()), Some("yes".to_owned()), None), (None, None, Some(error))]
-        {
-            let reply = Reply { conversation, job: Some(job), with: vec![job], turn, text, error };
+        for (turn, text, error, cwd) in [
+            (Some(TurnId::new()), Some("yes".to_owned()), None, Some("/work".to_owned())),
+            (None, None, Some(error), None),
+        ] {
+            let (job, with) = (Some(job), vec![job]);
+            let reply = Reply { conversation, job, with, turn, text, error, cwd };
             let written = reply.to_json();
+            assert_eq!(written.contains("cwd"), reply.cwd.is_some(), "{written}");
             assert!(written.contains("\"v\":1"), "{written}");
             let further = written.replace("\"v\":1", "\"v\":1,\"mood\":\"good\"");
             assert_eq!(Reply::from_json(&further).unwrap(), reply);

@@ -1,13 +1,17 @@
-//! A receiver of webhooks for tests. It asks the test what to answer, so that a
+//! A receiver of webhooks for tests, and a server of files. The first asks the test what to answer, so that a
 //! test says what happens when, and nothing has to wait for a clock.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::JoinSet,
     time,
 };
@@ -143,6 +147,82 @@ async fn serve(stream: TcpStream, requests: mpsc::Sender<Request>) {
     }
 }
 
+/// A server that hands out files. What it does not have is gone, and `/held` never
+/// comes.
+pub(crate) struct Files {
+    pub(crate) host: String,
+    asked: Arc<Mutex<Vec<String>>>,
+    held: watch::Receiver<bool>,
+    _tasks: JoinSet<()>,
+}
+
+impl Files {
+    pub(crate) async fn start(files: &[(&str, &[u8])]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let files = files.iter().map(|(path, body)| ((*path).to_owned(), body.to_vec()));
+        let files: Arc<HashMap<_, _>> = Arc::new(files.collect());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (hold, held) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        let paths = Arc::clone(&asked);
+        tasks.spawn(async move {
+            let mut calls = JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let (files, paths, hold) = (Arc::clone(&files), Arc::clone(&paths), hold.clone());
+                calls.spawn(hand_out(stream, files, paths, hold));
+            }
+        });
+        Self { host, asked, held, _tasks: tasks }
+    }
+
+    /// Returns the paths that were asked for.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// Waits until somebody waits for what never comes.
+    pub(crate) async fn until_held(&self) {
+        let mut held = self.held.clone();
+        time::timeout(PATIENCE, held.wait_for(|held| *held)).await.unwrap().unwrap();
+    }
+}
+
+async fn hand_out(
+    stream: TcpStream,
+    files: Arc<HashMap<String, Vec<u8>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+    hold: watch::Sender<bool>,
+) {
+    let mut stream = BufReader::new(stream);
+    let mut first = String::new();
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await.unwrap_or(0) == 0 {
+            return;
+        }
+        if line.trim_end().is_empty() {
+            break;
+        }
+        if first.is_empty() {
+            first = line;
+        }
+    }
+    let path = first.split(' ').nth(1).unwrap().to_owned();
+    asked.lock().unwrap().push(path.clone());
+    if path == "/held" {
+        hold.send_replace(true);
+        stream.read_u8().await.ok();
+        return;
+    }
+    let (status, body) = files.get(&path).map_or((404, &[][..]), |body| (200, body));
+    let head = format!("HTTP/1.1 {status} Test\r\nContent-Length: {}\r\n\r\n", body.len());
+    // Whoever asked may have stopped listening.
+    stream.write_all(&[head.as_bytes(), body].concat()).await.ok();
+    stream.shutdown().await.ok();
+}
+
 /// Makes a reply for an address.
 pub(crate) fn message(channel: &str, address: &str, text: &str) -> NewMessage {
     let job = JobId::new();
@@ -153,6 +233,7 @@ pub(crate) fn message(channel: &str, address: &str, text: &str) -> NewMessage {
         turn: Some(TurnId::new()),
         text: Some(text.to_owned()),
         error: None,
+        cwd: Some("/somewhere/private".to_owned()),
     };
     NewMessage {
         dedupe: job.to_string(),

@@ -30,7 +30,8 @@ use super::{
     rehearsal::Stage,
 };
 use crate::{
-    config::Settings,
+    channel::discord::check,
+    config::{self, Settings},
     ui::{Ui, printable},
 };
 
@@ -89,10 +90,39 @@ async fn examine(
         let finding = Finding::new(Level::Warning, Area::Binary, message);
         report.add(vec![finding.fix("install one; `ostler demo` works without any")])?;
     }
+    report.add(channels(settings).await)?;
     if args.live {
         rehearse(args, settings, &host, &looks, report).await?;
     }
     Ok(())
+}
+
+/// Looks at the bot on Discord, if there is to be one.
+async fn channels(settings: &Settings) -> Vec<Finding> {
+    let Some(source) = &settings.discord.token else { return Vec::new() };
+    let token = match source.get(&settings.environment).await {
+        Ok(token) => token,
+        Err(error) => {
+            let message = format!("the token of the bot on Discord cannot be had: {error}");
+            return vec![Finding::new(Level::Error, Area::Channels, message)];
+        }
+    };
+    let config::Discord { api_url, channels, answer_all_in, output_channel, .. } =
+        &settings.discord;
+    let mut listed: Vec<String> = channels.iter().chain(answer_all_in).cloned().collect();
+    listed.extend(output_channel.clone());
+    listed.sort();
+    listed.dedup();
+    let found = check::check(token.reveal(), api_url.as_deref(), &listed).await;
+    let finding = |check::Finding { is_ok, text, fix }: check::Finding| {
+        let level = if is_ok { Level::Ok } else { Level::Error };
+        let finding = Finding::new(level, Area::Channels, text);
+        match fix {
+            Some(fix) => finding.fix(fix),
+            None => finding,
+        }
+    };
+    found.into_iter().map(finding).collect()
 }
 
 /// Whether the settings name this agent, which is then expected to be there.

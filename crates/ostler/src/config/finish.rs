@@ -54,6 +54,7 @@ fn settle(loaded: &mut Loaded) {
     };
     let config = &mut loaded.config;
     let roots = config.api.roots.iter_mut().map(|root| ("api.roots", Some(root)));
+    let sources = config.media.send_from.iter_mut().map(|folder| ("media.send_from", Some(folder)));
     for (key, path) in [
         ("gateway.data_dir", config.gateway.data_dir.as_mut()),
         ("prompt.dir", config.prompt.dir.as_mut()),
@@ -65,6 +66,7 @@ fn settle(loaded: &mut Loaded) {
     ]
     .into_iter()
     .chain(roots)
+    .chain(sources)
     {
         let Some(path) = path else { continue };
         match (path.strip_prefix("~"), &home, folder_of(key)) {
@@ -76,6 +78,7 @@ fn settle(loaded: &mut Loaded) {
     for (key, secret) in [
         ("gateway.database_url", &mut config.gateway.database_url),
         ("opencode.password", &mut config.opencode.password),
+        ("discord.token", &mut config.discord.token),
     ] {
         if let (Some(secret), Some(folder)) = (secret, folder_of(key)) {
             secret.settle_in(&folder, home.as_deref());

@@ -151,6 +151,8 @@ const LOG_LEVEL: Kind = Kind::Choice(&["error", "warn", "info", "debug", "trace"
 const LOG_FORMAT: Kind = Kind::Choice(&["text", "json"]);
 const ON_FAILURE: Kind = Kind::Choice(&["ignore", "fail"]);
 const METRICS: Kind = Kind::Choice(&["admin", "anybody"]);
+const LONG_ANSWERS: Kind = Kind::Choice(&["split", "file"]);
+const DETAIL: Kind = Kind::Choice(&["quiet", "normal", "verbose"]);
 const DIALECT: Kind = Kind::Choice(&["acp"]);
 const MINUTES: Kind = number(1, 525_600);
 const SECONDS: Kind = number(1, 86_400);
@@ -246,6 +248,23 @@ pub(crate) const KEYS: &[Key] = &[
     guarded("api.trusted_proxies", Kind::Networks, "the proxies that are believed when they say whom they speak for"),
     guarded("api.private_webhooks", Kind::Switch, "whether webhooks may lead to this machine and the networks around it"),
     guarded("api.metrics", METRICS, "who may read the metrics"),
+    live("media.max_mb", number(1, 1024), "how large files may be that come or go, in megabytes"),
+    guarded("media.send_from", Kind::Paths, "folders whose files an answer may send"),
+    restart("discord.token", Kind::Secret, "the bot's token"),
+    guarded("discord.guilds", Kind::Ids, "the servers in which the bot answers"),
+    guarded("discord.channels", Kind::Ids, "the channels in which it answers"),
+    guarded("discord.users", Kind::Ids, "who may talk to it; '*' is everybody"),
+    guarded("discord.roles", Kind::Ids, "the roles whose members may talk to it"),
+    guarded("discord.owners", Kind::Ids, "who may also answer what others are asked"),
+    guarded("discord.answer_all_in", Kind::Ids, "the channels in which it answers without being mentioned"),
+    guarded("discord.pairing", Kind::Switch, "whether strangers get a code with which they can be let in"),
+    live("discord.messages_per_minute", number(1, 10_000), "how many messages somebody may send in a minute"),
+    live("discord.threads", Kind::Switch, "whether an answer in a channel begins a thread"),
+    live("discord.long_answers", LONG_ANSWERS, "what becomes of an answer that is longer than a message"),
+    live("discord.detail", DETAIL, "how much is shown of a turn while it runs"),
+    live("discord.output_channel", Kind::Id, "where agents speak that nobody asked, unless they are told where"),
+    restart("discord.api_url", Kind::Url, "where Discord's API is, if not at Discord"),
+    restart("discord.gateway_url", Kind::Text, "where its gateway is, if not at Discord"),
 ];
 
 #[cfg(test)]

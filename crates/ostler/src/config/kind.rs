@@ -6,11 +6,12 @@ use std::{net::SocketAddr, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
+    discord::EVERYBODY,
     duration::{self, or_off::OFF},
     tree::noun,
 };
 use crate::{
-    channel::{WEBHOOK, webhook},
+    channel::{DISCORD, NAMES, WEBHOOK, is_discord_id, webhook},
     gateway::inbound::LOCAL,
     store::conversations::{Address, AddressError},
 };
@@ -50,6 +51,10 @@ pub(crate) enum Kind {
     Networks,
     /// A list of origins of web pages, such as `https://example.org`.
     Origins,
+    /// The id of something in a chat, such as '1234567890'.
+    Id,
+    /// A list of such ids; '*' stands for all.
+    Ids,
     /// A list of names of variables.
     Variables,
     /// Variables with their values, which may be secrets.
@@ -111,6 +116,8 @@ impl Kind {
             (Self::Variables, Value::Array(items)) => each(items, variable),
             (Self::Paths, Value::Array(items)) => each(items, not_empty),
             (Self::Networks, Value::Array(items)) => each(items, network),
+            (Self::Id, Value::String(text)) => id(text),
+            (Self::Ids, Value::Array(items)) => ids(items),
             (Self::Origins, Value::Array(items)) => each(items, origin),
             (Self::Command, Value::Array(items)) => command(items),
             (Self::Values, Value::Object(map)) => map.iter().try_for_each(|(name, value)| {
@@ -144,6 +151,8 @@ impl Kind {
             Self::Texts => "a list of texts".to_owned(),
             Self::Paths => "a list of paths".to_owned(),
             Self::Networks => "a list of networks".to_owned(),
+            Self::Id => "an id in quotes, such as '1234567890'".to_owned(),
+            Self::Ids => "a list of ids, each in quotes".to_owned(),
             Self::Origins => "a list of origins".to_owned(),
             Self::Variables => "a list of names of variables".to_owned(),
             Self::Values => "variables with their values".to_owned(),
@@ -165,6 +174,7 @@ impl Kind {
             }
             Self::Text => json!({ "type": ["string", "null"] }),
             Self::Path
+            | Self::Id
             | Self::Agent
             | Self::Address
             | Self::Words
@@ -183,7 +193,12 @@ impl Kind {
             Self::Duration | Self::DurationUpTo(_) | Self::DurationOrOff => json!({
                 "type": ["string", "number", "null"], "minLength": 1, "exclusiveMinimum": 0,
             }),
-            Self::Texts | Self::Variables | Self::Paths | Self::Networks | Self::Origins => texts,
+            Self::Texts
+            | Self::Variables
+            | Self::Paths
+            | Self::Networks
+            | Self::Ids
+            | Self::Origins => texts,
             Self::Command => {
                 json!({ "type": ["array", "null"], "items": { "type": "string" }, "minItems": 1 })
             }
@@ -206,6 +221,20 @@ impl Kind {
 fn network(text: &str) -> Result<(), Wrong> {
     let wrong = |_| format!("{text:?} is no network; give one such as 10.0.0.0/8 or ::1/128");
     text.parse::<ipnet::IpNet>().map(drop).map_err(|error| wrong(error).into())
+}
+
+fn id(text: &str) -> Result<(), Wrong> {
+    let wrong = || format!("{text:?} is no id; give its digits, such as '1234567890'");
+    if is_discord_id(text) { Ok(()) } else { Err(wrong().into()) }
+}
+
+/// A number would lose its last digits on the way.
+fn ids(items: &[Value]) -> Result<(), Wrong> {
+    if let Some((number, item)) = items.iter().enumerate().find(|(_, item)| item.is_number()) {
+        let why = format!("write it in quotes: '{item}'");
+        return Err(Wrong { below: format!("[{number}]"), ..why.into() });
+    }
+    each(items, |text| if text == EVERYBODY { Ok(()) } else { id(text) })
 }
 
 /// An origin is exactly what browsers send: no path, no slash at the end.
@@ -258,7 +287,8 @@ fn conversation(text: &str) -> Result<(), Wrong> {
     match address.channel() {
         LOCAL => Ok(()),
         WEBHOOK => webhook::check(address.key()).map_err(|error| error.to_string().into()),
-        other => Err(format!("there is no channel {other:?}").into()),
+        DISCORD => id(address.key()),
+        other => Err(format!("there is no channel {other:?}; there are {NAMES}").into()),
     }
 }
 
@@ -332,6 +362,23 @@ mod tests {
         ] {
             let wrong = kind.check(&value).expect_err(&value.to_string());
             assert!(wrong.why.contains(says), "{kind:?} {value}: {}", wrong.why);
+        }
+    }
+
+    #[test]
+    fn a_conversation_is_in_a_channel_that_there_is() {
+        for text in ["local:main", "webhook:https://example.org/in", "discord:1234567890"] {
+            assert_eq!(Kind::Conversation.check(&json!(text)), Ok(()), "{text}");
+        }
+        for (text, says) in [
+            ("main", "such as local:main"),
+            ("webhook:example", "URL"),
+            ("discord:general", "give its digits"),
+            ("discord:123456789012345678901", "give its digits"),
+            ("pigeon:1", "there are `local`, `webhook` and `discord`"),
+        ] {
+            let wrong = Kind::Conversation.check(&json!(text)).unwrap_err();
+            assert!(wrong.why.contains(says), "{text}: {}", wrong.why);
         }
     }
 

@@ -10,9 +10,11 @@ use super::{
     agents::OwnAgents,
     api::Api,
     archive::{Archive, Outbound},
+    discord::Discord,
     duration::{self, or_off},
     hooks::OwnHooks,
     inbound::Inbound,
+    media::Media,
     secret::SecretSource,
 };
 use crate::logging;
@@ -42,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) outbound: Outbound,
     pub(crate) archive: Archive,
     pub(crate) api: Api,
+    pub(crate) media: Media,
+    pub(crate) discord: Discord,
 }
 
 /// The gateway itself.
@@ -251,17 +255,32 @@ pub(crate) mod word {
                 ) -> Result<S::Ok, S::Error> {
                     match value {
                         None => to.serialize_none(),
-                        $(Some($value) => to.serialize_str($word),)+
+                        Some(value) => to.serialize_str(word(*value)),
                     }
                 }
 
                 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
                     from: D,
                 ) -> Result<Option<$type>, D::Error> {
-                    match Option::<String>::deserialize(from)?.as_deref() {
-                        None => Ok(None),
-                        $(Some($word) => Ok(Some($value)),)+
-                        Some(other) => Err(D::Error::unknown_variant(other, &[$($word),+])),
+                    let Some(given) = Option::<String>::deserialize(from)? else {
+                        return Ok(None);
+                    };
+                    let unknown = || D::Error::unknown_variant(&given, &[$($word),+]);
+                    read(&given).map(Some).ok_or_else(unknown)
+                }
+
+                /// Returns the word for a value.
+                pub(crate) fn word(value: $type) -> &'static str {
+                    match value {
+                        $($value => $word,)+
+                    }
+                }
+
+                /// Returns the value of a word.
+                pub(crate) fn read(word: &str) -> Option<$type> {
+                    match word {
+                        $($word => Some($value),)+
+                        _ => None,
                     }
                 }
             }

@@ -87,6 +87,7 @@ fn secret(config: &Config, path: &str) -> Value {
     let source = match path {
         "gateway.database_url" => &config.gateway.database_url,
         "opencode.password" => &config.opencode.password,
+        "discord.token" => &config.discord.token,
         _ => &None,
     };
     match source {
@@ -109,7 +110,8 @@ mod tests {
         let given = Some(SecretSource::Given(super::super::secret::Secret::new("x".to_owned())));
         let mut config = Config::default();
         config.gateway.database_url.clone_from(&given);
-        config.opencode.password = given;
+        config.opencode.password.clone_from(&given);
+        config.discord.token = given;
         for key in KEYS.iter().filter(|key| key.kind == Kind::Secret) {
             assert_eq!(secret(&config, key.path), json!("x"), "{}", key.path);
         }

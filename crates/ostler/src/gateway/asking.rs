@@ -29,7 +29,6 @@ pub(crate) enum Actor {
     /// about him and his request.
     Caller(Entry),
     /// Somebody in a channel, by the name that the channel vouches for.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for channels in which people answer"))]
     Sender(String),
 }
 

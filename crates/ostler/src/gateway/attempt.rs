@@ -17,7 +17,7 @@ use super::{
     begin::{Beginning, Begun, Place},
     conclusion::{Conclusion, without_turn},
     ending::{self, Ending, SessionEnd, status},
-    instructions,
+    fetching, instructions,
     opened::Opened,
     policy::Policy,
     program,
@@ -50,6 +50,20 @@ pub(crate) enum Wish {
     Release,
     /// It is not this gateway's any more: end it, and say nothing about it.
     Lost,
+}
+
+/// Waits until a turn that has not begun is not wanted any more; returns why it
+/// does not begin, unless that is nobody's business.
+pub(crate) async fn unwanted(mut wish: watch::Receiver<Wish>) -> Option<Failure> {
+    let wanted = wish.wait_for(|wish| *wish != Wish::Nothing).await.map(|wish| *wish);
+    match wanted {
+        Ok(Wish::Lost) => None,
+        Ok(Wish::Nothing | Wish::Cancel | Wish::Release) => {
+            Some(Failure::new(FailureKind::Cancelled, "cancelled before it began"))
+        }
+        // Nobody is left to want anything.
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// A job that was claimed.
@@ -160,6 +174,8 @@ struct Attempt<'a> {
     wish: watch::Receiver<Wish>,
     /// What hooks put before the prompt.
     notes: Vec<String>,
+    /// Where it is run, once that is known.
+    cwd: Option<String>,
     /// The session that is stored.
     opened: Opened,
     requests: Requests,
@@ -187,6 +203,7 @@ impl<'a> Attempt<'a> {
             beginning,
             wish,
             notes: Vec::new(),
+            cwd: None,
             opened,
             requests,
             steering: Steering::default(),
@@ -210,9 +227,17 @@ impl<'a> Attempt<'a> {
             let report = self.not_started(failure);
             return Some(self.conclusion().of_report(&report));
         }
+        let (job, wish) = (self.ticket.job, self.wish.clone());
+        let media = (&*self.tools.fetcher, &self.policy.media);
+        if let Err(failure) = fetching::fetch(media, job, &mut self.beginning, wish).await {
+            let report = self.not_started(failure?);
+            return Some(self.conclusion().of_report(&report));
+        }
         let (agent, mut request) = self.request();
+        self.cwd = request.options.cwd.to_str().map(str::to_owned);
         let told = instructions::give(&self.policy, &self.beginning, &mut request).await;
-        let agent = agent.with_unasked(self.tools.unasked.listener(&self.beginning));
+        let agent =
+            agent.with_unasked(self.tools.unasked.listener(&self.beginning, self.cwd.clone()));
         self.opened.by(&request);
         let turn = match agent.start(request).await {
             Ok(turn) => turn,
@@ -266,6 +291,7 @@ impl<'a> Attempt<'a> {
             job: self.ticket.job,
             turn: self.id,
             beginning: self.beginning,
+            cwd: self.cwd,
             rules,
             wish,
             steered: self.steering.taken(),
@@ -276,8 +302,8 @@ impl<'a> Attempt<'a> {
     }
 
     fn request(&self) -> (CliAgent, TurnRequest) {
-        let Beginning { payload, agent, memo, .. } = &self.beginning;
-        let (cli, mut request) = self.policy.agents.prepare(agent, payload);
+        let Beginning { agent, memo, .. } = &self.beginning;
+        let (cli, mut request) = self.policy.agents.prepare(agent, &self.beginning.wished());
         let question = Question::new(&self.policy.texts, &self.beginning);
         request.prompt = question.prompt(&self.notes);
         question.fill_in(&mut request.options);
@@ -318,7 +344,9 @@ impl<'a> Attempt<'a> {
                     let (store, lane) = (&self.tools.store, &self.ticket.lane);
                     let first = &self.beginning.payload;
                     let text = |payload: &_| {
-                        text::steering(&self.policy.texts, payload, self.opened.session())
+                        let texts = &self.policy.texts;
+                        let is_ready = !fetching::is_due(&self.policy.media, payload);
+                        is_ready.then(|| text::steering(texts, payload, self.opened.session()))
                     };
                     self.steering.steer(store, lane, first, text, &turn).await;
                 }

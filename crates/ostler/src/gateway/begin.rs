@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo};
+use ostler_core::{agent::AgentRef, failure::FailureKind, memo::Memo, request::Thinking};
 
 use super::{
     commands,
@@ -101,6 +101,8 @@ pub(crate) struct Beginning {
     pub(crate) place: Place,
     pub(crate) payload: Payload,
     pub(crate) agent: AgentRef,
+    /// What was set for the conversation, as far as the agent is concerned.
+    pub(crate) set: Set,
     /// What is known of the session that goes on.
     pub(crate) memo: Option<Memo>,
     /// How earlier turns of the job failed.
@@ -109,6 +111,25 @@ pub(crate) struct Beginning {
     pub(crate) joined: Vec<(JobId, Payload)>,
     /// Why the conversation begins afresh with it, and which session ends, if it does.
     pub(crate) reset: Option<(Reason, Option<String>)>,
+}
+
+impl Beginning {
+    /// Returns the message with how its turn is to be run: as it wishes, else as
+    /// was set for the conversation.
+    pub(crate) fn wished(&self) -> Payload {
+        let mut payload = self.payload.clone();
+        let wishes = &mut payload.wishes;
+        wishes.model = wishes.model.take().or_else(|| self.set.model.clone());
+        wishes.thinking = wishes.thinking.or(self.set.thinking);
+        payload
+    }
+}
+
+/// What was set for a conversation, and counts unless a message wishes otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Set {
+    pub(crate) model: Option<String>,
+    pub(crate) thinking: Option<Thinking>,
 }
 
 /// Begins a job that was just claimed, within the same write.
@@ -158,9 +179,14 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
         return Ok(Begun::Fixed(place, text::fixed(text, &payload)));
     }
     let chosen = choose(conn, &conversation, &payload, &claim.policy).await?;
-    let Chosen { agent, mut session, ends } = match chosen {
+    let Chosen { agent, mut session, ends, is_another } = match chosen {
         Ok(chosen) => chosen,
         Err(why) => return unusable(Some(place), &why),
+    };
+    let set = Set {
+        // It is a model of the agent who answered before.
+        model: conversation.model.clone().filter(|_| !is_another),
+        thinking: conversation.settings().thinking,
     };
     let has_failed = failures(&history).next().is_some();
     let mut reset = ends.map(|ends| (Reason::Agent, Some(ends)));
@@ -197,7 +223,7 @@ pub(crate) async fn begin(conn: &mut Conn, job: &Job, claim: &Claim) -> Result<B
     // A dead job that somebody revived begins to count anew.
     let n_failures = usize::try_from(job.failures).unwrap_or(0);
     let earlier = failures(&history).take(n_failures).collect();
-    let beginning = Beginning { place, payload, agent, memo, earlier, joined, reset };
+    let beginning = Beginning { place, payload, agent, set, memo, earlier, joined, reset };
     Ok(Begun::Turn(Box::new(beginning)))
 }
 
@@ -254,6 +280,8 @@ struct Chosen {
     session: Option<Session>,
     /// The session of another that ends with it.
     ends: Option<String>,
+    /// Whether he is not the one who answered before.
+    is_another: bool,
 }
 
 /// Chooses who answers. Whoever is named becomes the conversation's agent, and
@@ -287,7 +315,7 @@ async fn choose(
     } else if ends.is_some() {
         sessions::forget_others(conn, conversation.id, &agent.name).await?;
     }
-    Ok(Ok(Chosen { agent, session, ends }))
+    Ok(Ok(Chosen { agent, session, ends, is_another }))
 }
 
 /// Returns what is known of the session that the turn goes on with.

@@ -32,6 +32,8 @@ pub(crate) struct Conclusion {
     pub(crate) job: JobId,
     pub(crate) turn: TurnId,
     pub(crate) beginning: Beginning,
+    /// Where it was run, if it was.
+    pub(crate) cwd: Option<String>,
     pub(crate) rules: RetryRules,
     /// What was wanted of it.
     pub(crate) wish: Wish,
@@ -158,12 +160,13 @@ impl Conclusion {
             | JobEnd::Retry { .. }
             | JobEnd::Release => Joined::none(),
         };
-        let agent = self.beginning.agent.name.to_string();
+        let (agent, cwd) = (self.beginning.agent.name.to_string(), self.cwd);
+        let has_asked = self.has_asked;
         Ending {
             end,
             joined,
             place: Some(self.beginning.place),
-            turn: Some(Turned { id: self.turn, agent, report, has_asked: self.has_asked }),
+            turn: Some(Turned { id: self.turn, agent, report, has_asked, cwd }),
             session,
             outcome: Some(outcome),
             is_silent: false,

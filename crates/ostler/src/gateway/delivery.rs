@@ -179,13 +179,14 @@ impl Desk {
 
     /// Claims what is due, as far as there is room.
     async fn claim(&self, room: Room) -> Result<Claimed, StoreError> {
-        let args = (self.worker.clone(), Millis::now(), self.pace.lease, room);
-        let claimed = self.store.write(args, |conn, (worker, now, lease, room)| {
+        let closed = self.channels.closed();
+        let args = (self.worker.clone(), Millis::now(), self.pace.lease, room, closed);
+        let claimed = self.store.write(args, |conn, (worker, now, lease, room, closed)| {
             Box::pin(async move {
                 let mut sendings = Vec::new();
                 let mut room = *room;
                 while let Some(among) = room.among() {
-                    match outbox::claim(conn, worker, among, *now, *lease).await? {
+                    match outbox::claim(conn, worker, among, *closed, *now, *lease).await? {
                         Some(sending) => {
                             room.take(&sending);
                             sendings.push(sending);

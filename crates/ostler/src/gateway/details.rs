@@ -39,7 +39,7 @@ pub(crate) fn check(details: &Details) -> Result<(), String> {
     if media.len() > MEDIA {
         return Err(format!("`media` must be at most {MEDIA}"));
     }
-    for Media { path, url, media_type } in media {
+    for Media { path, url, media_type, trouble: _ } in media {
         name("media.type", media_type.as_deref())?;
         if let Some(path) = path {
             text("media.path", path, PLACE)?;

@@ -58,6 +58,8 @@ pub(crate) struct Turned {
     pub(crate) report: String,
     /// Whether it asked for a permission.
     pub(crate) has_asked: bool,
+    /// Where it was run, if it was.
+    pub(crate) cwd: Option<String>,
 }
 
 /// What becomes of the conversation's session.
@@ -218,8 +220,7 @@ pub(crate) async fn reply(
     outcome: &Outcome,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let (turn, agent) = (turn.map(|turn| turn.id), turn.map(|turn| turn.agent.as_str()));
-    let said = Said { key: reply_key(ticket), job: Some(ticket.job), with, turn, agent, outcome };
+    let said = Said { key: reply_key(ticket), job: Some(ticket.job), with, turn, outcome };
     put_out(conn, place, said, now).await
 }
 
@@ -231,8 +232,7 @@ pub(crate) async fn say(
     outcome: &Outcome,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let (key, agent, turn) = (turn.id.to_string(), Some(turn.agent.as_str()), Some(turn.id));
-    let said = Said { key, job: None, with: &[], turn, agent, outcome };
+    let said = Said { key: turn.id.to_string(), job: None, with: &[], turn: Some(turn), outcome };
     put_out(conn, place, said, now).await
 }
 
@@ -242,8 +242,7 @@ struct Said<'a> {
     key: String,
     job: Option<JobId>,
     with: &'a [JobId],
-    turn: Option<TurnId>,
-    agent: Option<&'a str>,
+    turn: Option<&'a Turned>,
     outcome: &'a Outcome,
 }
 
@@ -255,7 +254,9 @@ async fn put_out(
     said: Said<'_>,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let Said { key, job, with, turn, agent, outcome } = said;
+    let Said { key, job, with, turn: turned, outcome } = said;
+    let turn = turned.map(|turn| turn.id);
+    let agent = turned.map(|turn| turn.agent.as_str());
     let speaker = Speaker { conversation: place.conversation, job, turn, agent };
     match outcome.target.channel() {
         LOCAL => return history::said(conn, speaker, outcome, now).await,
@@ -274,6 +275,7 @@ async fn put_out(
             kind: error.kind.to_owned(),
             message: error.message.clone(),
         }),
+        cwd: turned.and_then(|turn| turn.cwd.clone()),
     };
     let message = NewMessage {
         dedupe: key,

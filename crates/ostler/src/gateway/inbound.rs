@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    channel::{WEBHOOK, webhook},
+    channel::{DISCORD, NAMES, WEBHOOK, is_discord_id, webhook},
     id::{ConversationId, JobId, ProjectId},
     queue::EnqueueError,
     store::{
@@ -142,6 +142,9 @@ pub(crate) struct Media {
     /// Its media type, such as `image/png`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub(crate) media_type: Option<String>,
+    /// Why it could not be fetched when its turn began.
+    #[serde(skip)]
+    pub(crate) trouble: Option<String>,
 }
 
 /// A message that is stored and will be dealt with.
@@ -166,7 +169,9 @@ pub(crate) enum Refusal {
     Url(String),
     #[error("what is said of the message cannot be used: {0}")]
     Details(String),
-    #[error("there is no channel {0:?}; messages can come from `local` and `webhook`")]
+    #[error("the address of a channel at Discord is its id, such as 1234567890, not {0:?}")]
+    Id(String),
+    #[error("there is no channel {0:?}; there are {NAMES}")]
     Channel(String),
     #[error("{0}")]
     Agent(String),
@@ -201,6 +206,7 @@ impl WriteError for Refusal {
             | Self::Message(_)
             | Self::Url(_)
             | Self::Details(_)
+            | Self::Id(_)
             | Self::Channel(_)
             | Self::Agent(_)
             | Self::NoText
@@ -222,6 +228,7 @@ impl Refusal {
             | Self::Message(_)
             | Self::Url(_)
             | Self::Details(_)
+            | Self::Id(_)
             | Self::Channel(_)
             | Self::Agent(_)
             | Self::NoText
@@ -278,11 +285,14 @@ pub(crate) enum Fresh {
 /// The version of [`Payload`] that this program writes, and the newest it reads.
 pub(crate) const PAYLOAD: u32 = 1;
 
-/// Returns an error unless there is such a place, as far as one can tell.
+/// Returns an error unless there is such a place, as far as one can tell. Whether
+/// somebody is there who can speak in it is another matter.
 pub(crate) fn check_place(address: &Address) -> Result<(), Refusal> {
     match address.channel() {
         LOCAL => Ok(()),
         WEBHOOK => webhook::check(address.key()).map_err(|error| Refusal::Url(error.to_string())),
+        DISCORD if is_discord_id(address.key()) => Ok(()),
+        DISCORD => Err(Refusal::Id(address.key().to_owned())),
         other => Err(Refusal::Channel(other.to_owned())),
     }
 }
@@ -302,5 +312,27 @@ impl Payload {
             return Err("the message was stored by a newer ostler".to_owned());
         }
         Ok(payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_in_a_channel_that_there_is_and_the_others_are_named() {
+        let check = |text: &str| check_place(&text.parse().unwrap()).map_err(|it| it.to_string());
+        for place in ["local:main", "webhook:http://127.0.0.1:1/", "discord:1234567890"] {
+            assert_eq!(check(place), Ok(()), "{place}");
+        }
+        for (place, says) in [
+            ("discord:general", "is its id, such as 1234567890, not \"general\""),
+            ("discord:1 2", "is its id"),
+            ("webhook:x", "http or https"),
+            ("api:x", "there are `local`, `webhook` and `discord`"),
+        ] {
+            let error = check(place).unwrap_err();
+            assert!(error.contains(says), "{place}: {error}");
+        }
     }
 }

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     archive::Keeping,
-    config::{Api, Config, Reply, ReplyMode, Settings},
+    config::{Api, Config, Discord, Reply, ReplyMode, Settings},
     hooks::Hooks,
-    program,
+    media, program,
     prompt::{self, Folder},
     queue::{Capacity, Limits},
     schedule::heartbeat,
@@ -50,8 +50,12 @@ pub(crate) struct Policy {
     pub(crate) texts: Texts,
     pub(crate) agents: Box<dyn Agents>,
     pub(crate) hooks: Arc<Hooks>,
+    /// What comes with messages, and goes out with answers.
+    pub(crate) media: media::Rules,
     /// What callers of the HTTP service may do.
     pub(crate) api: Api,
+    /// Who may talk to the bot on Discord, and how it answers.
+    pub(crate) discord: Discord,
     /// What the programs get that callers may run.
     pub(crate) program_environment: Variables,
     /// Who answers in projects that say nothing of it, and where nobody chose another.
@@ -113,7 +117,9 @@ impl Policy {
             ))),
             texts: reply.as_ref().map(Texts::new).unwrap_or_default(),
             hooks: Arc::new(Hooks::new(config, &settings.environment)),
+            media: media::Rules::new(config, host.data_dir()),
             api: config.api.clone(),
+            discord: config.discord.clone(),
             program_environment: program::environment(&settings.environment),
             project_agent: config.agent.project_default.clone(),
             agents: Box::new(Configured { settings, host, here, reply }),
@@ -138,9 +144,11 @@ impl Policy {
             texts: Texts::default(),
             agents,
             hooks: Arc::default(),
+            media: media::Rules::default(),
             api,
             program_environment: Variables::new(),
             project_agent: agent.project_default,
+            discord: Discord::default(),
         }
     }
 

@@ -278,7 +278,7 @@ impl Run<'_> {
         let text = serde_json::to_string(&report).unwrap_or_else(|_| "{}".to_owned());
         let agent = report.agent.to_string();
         Ending {
-            turn: Some(Turned { id: self.turn, agent, report: text, has_asked: false }),
+            turn: Some(Turned { id: self.turn, agent, report: text, has_asked: false, cwd: None }),
             events: self.last,
             ..without_turn(end, Some(place), Some(outcome))
         }

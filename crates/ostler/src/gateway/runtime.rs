@@ -161,9 +161,8 @@ impl Shared {
     /// that has to wait for its time is due.
     async fn fill(self: &Arc<Self>) -> Result<Option<Instant>, StoreError> {
         loop {
-            let policy = Arc::clone(&self.policy.borrow());
-            if self.closing.is_cancelled() || self.leases.n_running() >= policy.max_concurrent_turns
-            {
+            let most = self.policy.borrow().max_concurrent_turns;
+            if self.closing.is_cancelled() || self.leases.n_running() >= most {
                 return Ok(None);
             }
             let now = Millis::now();
@@ -172,7 +171,7 @@ impl Shared {
                 let wait = u64::try_from(due.0 - now.0).unwrap_or_default();
                 return Ok(Some(Instant::now() + Duration::from_millis(wait)));
             }
-            if !self.claim(policy).await? {
+            if !self.claim().await? {
                 // Another gateway is about to have it, or to leave it.
                 return Ok(Some(Instant::now() + PAUSE));
             }
@@ -180,7 +179,9 @@ impl Shared {
     }
 
     /// Claims a job and starts an attempt at it; returns whether there was one.
-    async fn claim(self: &Arc<Self>, policy: Arc<Policy>) -> Result<bool, StoreError> {
+    async fn claim(self: &Arc<Self>) -> Result<bool, StoreError> {
+        // Taken after the look: what was configured before a message came counts for it.
+        let policy = Arc::clone(&self.policy.borrow());
         let now = Millis::now();
         let turn = TurnId::new();
         let claim = Claim { policy: Arc::clone(&policy), turn, now };

@@ -37,13 +37,14 @@ pub(crate) struct Taken {
 }
 
 impl Steering {
-    /// Hands the turn what has come since it began, in the words of `text`.
+    /// Hands the turn what has come since it began, in the words of `text`, up to
+    /// the first message for which there are none.
     pub(crate) async fn steer(
         &mut self,
         store: &Store,
         lane: &LaneId,
         first: &Payload,
-        text: impl Fn(&Payload) -> String,
+        text: impl Fn(&Payload) -> Option<String>,
         turn: &Turn,
     ) {
         let behind = store
@@ -54,7 +55,7 @@ impl Steering {
             if handed.chain(&self.taken).any(|known| known.job == job) {
                 continue;
             }
-            let text = text(&payload);
+            let Some(text) = text(&payload) else { return };
             // What it does not take is its own turn, later.
             if turn.steer(&text).await.is_err() {
                 return;

@@ -13,7 +13,7 @@ use ostler_core::failure::{Failure, FailureKind};
 use tokio::sync::watch;
 
 use super::{
-    attempt::Wish,
+    attempt::{self, Wish},
     begin::{Beginning, Begun, Place},
     ending::{Ending, NOT_STORED, SessionEnd},
     inbound::Fresh,
@@ -246,7 +246,7 @@ pub(crate) async fn before_turn(
     runner: &Runner,
     policy: &Policy,
     (ticket, turn, beginning): (&Ticket, TurnId, &Beginning),
-    mut wish: watch::Receiver<Wish>,
+    wish: watch::Receiver<Wish>,
 ) -> Result<Vec<String>, Option<Failure>> {
     if policy.hooks.is_empty() {
         return Ok(Vec::new());
@@ -267,22 +267,9 @@ pub(crate) async fn before_turn(
         }
         Ok(notes)
     };
-    let wanted = async {
-        let wanted = wish.wait_for(|wish| *wish != Wish::Nothing).await.map(|wish| *wish);
-        match wanted {
-            Ok(wish) => wish,
-            // Nobody is left to want anything.
-            Err(_) => std::future::pending().await,
-        }
-    };
     tokio::select! {
         notes = notes => notes,
-        wanted = wanted => Err(match wanted {
-            Wish::Lost => None,
-            Wish::Nothing | Wish::Cancel | Wish::Release => {
-                Some(Failure::new(FailureKind::Cancelled, "cancelled before it began"))
-            }
-        }),
+        why = attempt::unwanted(wish) => Err(why),
     }
 }
 

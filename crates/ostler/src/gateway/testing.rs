@@ -29,10 +29,10 @@ use super::{
 };
 use crate::{
     archive::Keeping,
-    config::{Api, Busy, Hook, Sessions},
+    config::{Api, Busy, Discord, Hook, Sessions},
     hooks::Hooks,
     id::JobId,
-    program,
+    media, program,
     prompt::Folder,
     queue::{Capacity, Limits},
     schedule::heartbeat,
@@ -50,7 +50,8 @@ const ENVIRONMENT: [(&str, &str); 3] =
 const LEASE: Duration = Duration::from_secs(30);
 
 /// Plays Pi, or Gemini if it is called like that. `calls` gets a line for each call: the session and the prompt.
-/// `system` gets the system prompt of the last call, if it had one.
+/// `system` gets the system prompt of the last call, if it had one, and `asked` a line for each model
+/// and each level of thinking.
 const SCRIPT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 prompt=$(cat)
@@ -61,6 +62,8 @@ while [ $# -gt 0 ]; do
     if [ "$1" = --session ]; then session=$2; fi
     if [ "$1" = --resume ]; then session=$2; fi
     if [ "$1" = --approval-mode ]; then form='{"response":"%s","session_id":"%s"}\n'; fi
+    if [ "$1" = --model ]; then echo "model $2" >> "$here/asked"; fi
+    if [ "$1" = --thinking ]; then echo "thinking $2" >> "$here/asked"; fi
     if [ "$1" = --append-system-prompt ]; then cp "$2" "$here/system"; fi
     shift
 done
@@ -105,7 +108,9 @@ pub(crate) struct Knobs {
     pub(crate) heartbeat: heartbeat::Rules,
     pub(crate) texts: Texts,
     pub(crate) hooks: Vec<Hook>,
+    pub(crate) media: media::Rules,
     pub(crate) api: Api,
+    pub(crate) discord: Discord,
 }
 
 impl Default for Knobs {
@@ -121,7 +126,9 @@ impl Default for Knobs {
             heartbeat: heartbeat::Rules::default(),
             texts: Texts::default(),
             hooks: Vec::new(),
+            media: media::Rules::default(),
             // Tests ask often, and from one address.
+            discord: Discord::default(),
             api: Api {
                 requests_per_key: 1_000_000,
                 requests_per_address: 1_000_000,
@@ -159,6 +166,7 @@ impl Agents for Scripted {
         let permissions = payload.wishes.permissions;
         request.options.permissions = permissions.unwrap_or(Permissions::Bypass);
         request.options.model.clone_from(&payload.wishes.model);
+        request.options.thinking = payload.wishes.thinking;
         request.options.allowed_tools.clone_from(&payload.wishes.allowed_tools);
         (self.agent(spec), request)
     }
@@ -308,6 +316,7 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         fixed_reply: knobs.fixed_reply.clone(),
         heartbeat: knobs.heartbeat.clone(),
         api: knobs.api.clone(),
+        discord: knobs.discord.clone(),
         program_environment: program::environment(
             &ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into(),
         ),
@@ -315,6 +324,7 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         prompt_files: Some(Folder::new(folder.join("prompt"))),
         texts: knobs.texts.clone(),
         hooks: Arc::new(Hooks::of(knobs.hooks.clone())),
+        media: media::Rules { dir: Some(host.data_dir().join("media")), ..knobs.media.clone() },
         agents: Box::new(agents),
     }
 }

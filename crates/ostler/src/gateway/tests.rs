@@ -3,6 +3,7 @@
 mod asking;
 mod busy;
 mod hooks;
+mod media;
 mod prompt_files;
 mod sessions;
 mod stopping;

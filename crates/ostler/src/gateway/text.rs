@@ -177,7 +177,10 @@ fn apart(parts: impl IntoIterator<Item = String>) -> String {
 
 /// Tells an agent of a medium, in one line.
 fn media_note(media: &Media) -> String {
-    let Media { path, url, media_type } = media;
+    let Media { path, url, media_type, trouble } = media;
+    if let Some(why) = trouble {
+        return line(&format!("[An attachment could not be fetched: {why}]"));
+    }
     let kind = media_type.as_deref().unwrap_or("a file");
     match path.as_deref().or(url.as_deref()) {
         Some(place) => line(&format!("[Attached: {kind}, {place}]")),

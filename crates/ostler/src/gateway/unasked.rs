@@ -51,18 +51,24 @@ struct Listener {
     unasked: Unasked,
     place: Place,
     agent: String,
+    /// Where its agent works.
+    cwd: Option<String>,
 }
 
 impl Unasked {
     /// Listens to the session of a turn that begins, for as long as its process
     /// has it open.
-    pub(crate) fn listener(&self, beginning: &Beginning) -> mpsc::Sender<Turn> {
+    pub(crate) fn listener(
+        &self,
+        beginning: &Beginning,
+        cwd: Option<String>,
+    ) -> mpsc::Sender<Turn> {
         let (turns, begun) = mpsc::channel(AHEAD);
         // Its command will be over.
         let belongs = beginning.place.belongs.as_ref().map(Belonging::of_project);
         let place = Place { belongs, ..beginning.place.clone() };
         let agent = beginning.agent.name.to_string();
-        let listener = Listener { unasked: self.clone(), place, agent };
+        let listener = Listener { unasked: self.clone(), place, agent, cwd };
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
             stop.run_until_cancelled(listener.listen(begun)).await;
@@ -130,7 +136,8 @@ impl Listener {
             Some(_) => TurnStatus::Failed,
         };
         self.unasked.telemetry.turn(&tally, status);
-        let turn = Turned { id, agent: self.agent.clone(), report: text, has_asked };
+        let (agent, cwd) = (self.agent.clone(), self.cwd.clone());
+        let turn = Turned { id, agent, report: text, has_asked, cwd };
         let outcome = Outcome::of(report, self.place.target.clone());
         let memo = result::session(report);
         let args = (self.place.clone(), turn, outcome, memo, all.clone(), Millis::now());

@@ -1,10 +1,10 @@
 //! What has to be seen to from time to time: requests whose time is up, messages
 //! that nobody will answer any more, and what is long over.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use ostler_core::failure::FailureKind;
-use tokio::{sync::watch, time};
+use tokio::{sync::watch, task, time};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     clock::Millis,
+    media::folder,
     queue::{Job, JobState, Ticket, WorkerId},
     store::{
         Keep, Store, StoreError,
@@ -61,12 +62,24 @@ pub(crate) async fn keep_up(
                     let (events, history) = (policy.event_retention, policy.archive.kept());
                     Keep { events, history, ..Keep::default() }
                 };
+                let media = policy.borrow().media.dir.clone();
+                clear_media(media).await;
                 tools.store.clean_up(keep, Millis::now()).await.map(drop)
             }
         };
         if let Err(error) = done {
             tracing::warn!(%error, "upkeep of the store has to wait");
         }
+    }
+}
+
+/// Removes files that came with messages long ago.
+async fn clear_media(dir: Option<PathBuf>) {
+    let Some(dir) = dir else { return };
+    let since = Millis::now().before(folder::KEPT);
+    let cleared = task::spawn_blocking(move || folder::clear(&dir, since)).await;
+    if let Ok(Err(error)) = cleared {
+        tracing::warn!(%error, "old attachments cannot be removed");
     }
 }
 

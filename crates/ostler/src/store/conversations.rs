@@ -1,6 +1,8 @@
 //! Conversations: a place in a channel, the agent that answers there, and what
 //! was set for it.
 
+pub(crate) mod settings;
+
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;

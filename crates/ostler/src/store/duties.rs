@@ -12,6 +12,9 @@ use crate::clock::Millis;
 /// The duty to write the archive.
 pub(crate) const ARCHIVE: &str = "archive";
 
+/// The duty to speak on Discord.
+pub(crate) const DISCORD: &str = "discord";
+
 /// The duty to make the first key.
 pub(crate) const FIRST_KEY: &str = "first_key";
 

@@ -17,6 +17,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (3, "schedules", include_str!("../../migrations/0003_schedules.sql")),
     (4, "history", include_str!("../../migrations/0004_history.sql")),
     (5, "http", include_str!("../../migrations/0005_http.sql")),
+    (6, "chats", include_str!("../../migrations/0006_chats.sql")),
 ];
 
 /// The version of the present schema.

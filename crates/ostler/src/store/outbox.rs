@@ -107,11 +107,13 @@ pub(crate) enum Among {
     Replies,
 }
 
-/// Gives out the next message that is due, if there is one.
+/// Gives out the next message that is due, if there is one. What is for a channel
+/// that is closed here is left for whoever has it open.
 pub(crate) async fn claim(
     conn: &mut Conn,
     owner: &str,
     among: Among,
+    closed: Option<&str>,
     now: Millis,
     lease: Duration,
 ) -> Result<Option<Sending>, StoreError> {
@@ -121,7 +123,8 @@ pub(crate) async fn claim(
                 "UPDATE outbox SET state = 'sending', attempt = attempt + 1, owner = $1,
                      lease_until = $2
                  WHERE id = (
-                     SELECT id FROM outbox AS due WHERE state = 'waiting' AND next_at <= $3",
+                     SELECT id FROM outbox AS due WHERE state = 'waiting' AND next_at <= $3
+                         AND channel <> $4",
                 $among,
                 "        AND NOT EXISTS (
                              SELECT 1 FROM outbox AS earlier
@@ -143,7 +146,9 @@ pub(crate) async fn claim(
             claim!(" AND channel <> 'notice'", " FOR UPDATE SKIP LOCKED")
         }
     };
-    let row = conn.fetch_optional(sql, values![owner, now.after(lease), now]).await?;
+    let row = conn
+        .fetch_optional(sql, values![owner, now.after(lease), now, closed.unwrap_or_default()])
+        .await?;
     row.map(|row| {
         Ok(Sending {
             id: row.parsed("id")?,

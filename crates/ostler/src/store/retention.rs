@@ -7,7 +7,7 @@ use super::{
     Conn, Store, StoreError, answered_requests, audit, commands, events, jobs,
     jobs::Over::{Dead, DoneOrCancelled},
     messages::{self, Removable},
-    outbox, permissions, turns, webhooks,
+    outbox, pairings, permissions, posts, turns, webhooks,
 };
 use crate::clock::Millis;
 
@@ -50,13 +50,16 @@ enum What {
     Commands,
     Events,
     Turns,
+    Posts,
     Audit,
     AnsweredRequests,
+    /// Strangers whose code has expired.
+    Pairings,
     History(Removable),
 }
 
 /// Everything but the history, webhooks and turns after what they wait for.
-const ALL: [What; 11] = [
+const ALL: [What; 13] = [
     What::EndedJobs,
     What::DeadJobs,
     What::Messages,
@@ -66,8 +69,10 @@ const ALL: [What; 11] = [
     What::Commands,
     What::Events,
     What::Turns,
+    What::Posts,
     What::Audit,
     What::AnsweredRequests,
+    What::Pairings,
 ];
 
 impl Store {
@@ -101,9 +106,11 @@ impl Keep {
             | What::Webhooks
             | What::Requests
             | What::Commands
+            | What::Posts
             | What::Turns => Some(self.ended),
             What::DeadJobs | What::Audit => Some(self.dead),
             What::AnsweredRequests => Some(ANSWERED),
+            What::Pairings => Some(Duration::ZERO),
             What::Events => self.events,
             What::History(_) => self.history.map(|(kept, _)| kept),
         }
@@ -117,6 +124,7 @@ impl What {
             Self::DeadJobs => jobs::remove_before(conn, Dead, before, BATCH).await,
             Self::Messages => jobs::forget_messages(conn, before, BATCH).await,
             Self::Outbox => outbox::remove_before(conn, before, BATCH).await,
+            Self::Posts => posts::remove_before(conn, before, BATCH).await,
             Self::Webhooks => webhooks::remove_before(conn, before, BATCH).await,
             Self::Requests => permissions::remove_before(conn, before, BATCH).await,
             Self::Commands => commands::remove_before(conn, before, BATCH).await,
@@ -124,6 +132,7 @@ impl What {
             Self::Turns => turns::remove_before(conn, before, BATCH).await,
             Self::Audit => audit::remove_before(conn, before, BATCH).await,
             Self::AnsweredRequests => answered_requests::remove_before(conn, before, BATCH).await,
+            Self::Pairings => pairings::remove_expired(conn, before, BATCH).await,
             Self::History(which) => messages::remove_before(conn, which, before, BATCH).await,
         }
     }

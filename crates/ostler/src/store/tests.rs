@@ -3,6 +3,7 @@
 mod disk;
 mod faults;
 mod history;
+mod pairings;
 mod past;
 mod requests;
 mod retention;

@@ -2,11 +2,12 @@
 //! on, with what it is sent, with the disk, with a reader, or at a bad time.
 
 mod changes;
-mod daemon;
+pub(crate) mod daemon;
 mod disk;
 mod hooks;
 mod keys;
 mod messages;
+mod pairing;
 mod prompt_files;
 mod queue;
 mod reader;

@@ -18,6 +18,10 @@ mod client;
 mod config;
 mod conformance;
 mod demo;
+mod discord;
+#[path = "../shared/discord/double.rs"]
+#[expect(dead_code, unused_imports, reason = "the double can do more than is asked of it here")]
+mod discord_double;
 mod doctor;
 mod faults;
 mod gateway;

@@ -55,6 +55,8 @@ pub(crate) enum Area {
     Clock,
     /// The limit of open files.
     Limits,
+    /// The chats that people write in.
+    Channels,
     /// Turns against the simulated model.
     Live,
 }

@@ -127,7 +127,7 @@ impl Details {
         ];
         lines.extend(sessions.iter().map(|session| {
             let SessionRow { agent, session, updated_at } = session;
-            format!("session       {agent} {session}, {} ago", age(*updated_at, now))
+            format!("session       {agent} {session}, {} ago", updated_at.age(now))
         }));
         lines.extend(turns.iter().map(|turn| {
             format!(
@@ -149,30 +149,7 @@ fn time(time: Option<Millis>) -> String {
     time.map_or_else(|| "-".to_owned(), |time| time.to_string())
 }
 
-/// Returns how long ago something was, by its largest unit.
-fn age(then: Millis, now: Millis) -> String {
-    let seconds = now.0.saturating_sub(then.0).max(0) / 1000;
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m", seconds / 60),
-        3600..86_400 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}
-
 /// Returns a text that can neither control the terminal nor begin a line.
 fn in_one_line(text: &str) -> String {
     printable(text).replace('\n', "\u{fffd}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_age_is_told_in_its_largest_unit() {
-        let ages = [0, 59, 60, 3_600, 86_400, 200_000].map(|s| age(Millis(0), Millis(s * 1000)));
-        assert_eq!(ages, ["0s", "59s", "1m", "1h", "1d", "2d"]);
-        assert_eq!(age(Millis(5_000), Millis(0)), "0s");
-    }
 }

@@ -18,7 +18,9 @@ fn samples(key: &Key) -> Vec<Value> {
         Kind::Number { min, max } => vec![json!(min), json!(max)],
         Kind::Words => vec![json!("text")],
         Kind::Url => vec![json!("http://h:1/x"), json!("https://h/")],
-        Kind::Conversation => vec![json!("local:main"), json!("webhook:http://h/")],
+        Kind::Conversation => {
+            vec![json!("local:main"), json!("webhook:http://h/"), json!("discord:1")]
+        }
         Kind::Text => vec![json!(""), json!("text")],
         Kind::Path => vec![json!("x"), json!("./a/b"), json!("/a")],
         Kind::Choice(words) => words.iter().map(|word| json!(word)).collect(),
@@ -31,6 +33,8 @@ fn samples(key: &Key) -> Vec<Value> {
         Kind::Paths => vec![json!([]), json!(["/a", "b"])],
         Kind::Networks => vec![json!([]), json!(["10.0.0.0/8", "::1/128"])],
         Kind::Origins => vec![json!([]), json!(["https://h", "http://h:8080"])],
+        Kind::Id => vec![json!("1"), json!("12345678901234567890")],
+        Kind::Ids => vec![json!([]), json!(["1234567890", "*"])],
         Kind::Texts | Kind::Variables => vec![json!([]), json!(["A", "B"])],
         Kind::Values => vec![json!({}), json!({ "A": "b" })],
         Kind::Command => vec![json!(["x"]), json!(["./x", "", "y"])],

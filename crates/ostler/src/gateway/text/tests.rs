@@ -38,6 +38,7 @@ fn full(text: &str) -> Payload {
         path: path.map(str::to_owned),
         url: url.map(str::to_owned),
         media_type: Some(kind.to_owned()),
+        trouble: None,
     };
     let details = Details {
         sender_name: Some("Ann".to_owned()),

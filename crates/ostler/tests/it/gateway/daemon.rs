@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A gateway that runs. One that is forgotten is killed.
-pub(super) struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     log: PathBuf,
     socket: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct Daemon {
 
 /// Writes the configuration: an agent that is played and does everything, and
 /// these settings in addition.
-pub(super) fn configure(place: &Place, settings: &Value) {
+pub(crate) fn configure(place: &Place, settings: &Value) {
     let ostler = env!("CARGO_BIN_EXE_ostler").replace('\'', r"'\''");
     let agent = place.program(
         "played-claude",
@@ -42,30 +42,30 @@ pub(super) fn configure(place: &Place, settings: &Value) {
 }
 
 /// Returns `ostler serve` with the configuration of the place, not started yet.
-pub(super) fn serve(place: &Place) -> Command {
+pub(crate) fn serve(place: &Place) -> Command {
     let config = place.path("ostler.json5");
     place.ostler(&["serve", "--config", config.to_str().unwrap()])
 }
 
 /// Runs a gateway that is expected to end by itself.
-pub(super) fn end_of(command: Command) -> Outcome {
+pub(crate) fn end_of(command: Command) -> Outcome {
     Outcome::of_input(command, None)
 }
 
 impl Daemon {
     /// Starts a gateway with these settings.
-    pub(super) fn start(place: &Place, settings: &Value) -> Self {
+    pub(crate) fn start(place: &Place, settings: &Value) -> Self {
         configure(place, settings);
         Self::start_by(place, serve(place), |_| place.path("data/daemon.sock"))
     }
 
     /// Starts the configured gateway once more.
-    pub(super) fn start_again(place: &Place) -> Self {
+    pub(crate) fn start_again(place: &Place) -> Self {
         Self::start_by(place, serve(place), |_| place.path("data/daemon.sock"))
     }
 
     /// Starts a gateway by a command; where its socket is can depend on its process.
-    pub(super) fn start_by(
+    pub(crate) fn start_by(
         place: &Place,
         mut command: Command,
         socket: impl FnOnce(u32) -> PathBuf,
@@ -84,30 +84,30 @@ impl Daemon {
         daemon
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(&self.socket).unwrap()
     }
 
     /// Returns what it has logged.
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    pub(super) fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         signal(self.child.id(), name);
     }
 
     /// Waits until it has ended and returns its exit code.
-    pub(super) fn wait(mut self) -> Option<i32> {
+    pub(crate) fn wait(mut self) -> Option<i32> {
         until("the gateway has ended", || self.child.try_wait().unwrap()).code()
     }
 
     /// Stops it as an operator would, and returns its exit code.
-    pub(super) fn stop(self) -> Option<i32> {
+    pub(crate) fn stop(self) -> Option<i32> {
         self.signal("TERM");
         self.wait()
     }
@@ -121,25 +121,25 @@ impl Drop for Daemon {
 }
 
 /// Sends a text to a local conversation and returns its job, which must be accepted.
-pub(super) fn send(client: &mut Client, conversation: &str, text: &str) -> String {
+pub(crate) fn send(client: &mut Client, conversation: &str, text: &str) -> String {
     let answer = try_send(client, conversation, text);
     assert_eq!(answer["type"], "accepted", "{answer}");
     answer["job"].as_str().unwrap().to_owned()
 }
 
 /// Sends a text to a local conversation and returns what is said to it.
-pub(super) fn try_send(client: &mut Client, conversation: &str, text: &str) -> Value {
+pub(crate) fn try_send(client: &mut Client, conversation: &str, text: &str) -> Value {
     let conversation = format!("local:{conversation}");
     client.ask(&json!({ "type": "send", "conversation": conversation, "text": text })).unwrap()
 }
 
 /// Follows a job to its end and returns that.
-pub(super) fn ended(client: &mut Client, job: &str) -> Value {
+pub(crate) fn ended(client: &mut Client, job: &str) -> Value {
     follow_until(client, job, |line| line["type"] == "ended")
 }
 
 /// Follows a job and returns the first line that is the one.
-pub(super) fn follow_until(
+pub(crate) fn follow_until(
     client: &mut Client,
     job: &str,
     is_it: impl Fn(&Value) -> bool,
@@ -155,13 +155,13 @@ pub(super) fn follow_until(
 }
 
 /// Returns a place in the view that a process has of the files.
-pub(super) fn seen_by(pid: u32, path: &Path) -> PathBuf {
+pub(crate) fn seen_by(pid: u32, path: &Path) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/root{}", path.display()))
 }
 
 /// Returns a shell that runs this as the first process of a place with mounts of
 /// its own, or says why there is none.
-pub(super) fn with_own_mounts(place: &Place, script: &str) -> Option<Command> {
+pub(crate) fn with_own_mounts(place: &Place, script: &str) -> Option<Command> {
     let can = Command::new("unshare").args(["--mount", "true"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: no mounts of one's own are to be had here");

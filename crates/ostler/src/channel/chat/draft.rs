@@ -1,0 +1,235 @@
+//! What is shown of a turn while it runs: its text as far as it came, what its tools
+//! do, and what it asks. Made from the events of the turn, one after the other. Pure.
+
+mod asked;
+mod reply;
+mod status;
+mod time;
+mod words;
+
+use serde_json::Value;
+
+use super::{Limits, Post, Slot, split::split};
+pub(crate) use reply::{Long, reply};
+use {asked::Asked, status::Status};
+
+/// How many pages of a text are shown before the turn is over.
+const PAGES: usize = 5;
+/// How many numbers a text has for its pages.
+const NUMBERS: u32 = 16;
+/// What a text ends with of which not all is shown.
+const MORE: &str = "\n…";
+
+/// How much is shown beside the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Nothing.
+    Quiet,
+    /// What runs now, and what ran last.
+    Normal,
+    /// All tools, also of sub-agents, and thoughts.
+    Verbose,
+}
+
+/// The messages of a turn as they should stand now, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) posts: Vec<(Slot, Post)>,
+    /// Whether they stay like this.
+    pub(crate) is_final: bool,
+}
+
+/// What is known of a turn.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    limits: Limits,
+    detail: Detail,
+    /// What was asked, each with the text above it.
+    above: Vec<(Text, Asked)>,
+    /// The text below all that.
+    last: Text,
+    status: Status,
+    is_over: bool,
+}
+
+/// A text that stands together.
+#[derive(Clone, Debug, Default)]
+struct Text {
+    blocks: Vec<(String, String)>,
+    /// Whether there was more of it than can be shown.
+    is_full: bool,
+}
+
+impl Draft {
+    /// Makes one of which nothing is known yet.
+    pub(crate) fn new(limits: &Limits, detail: Detail) -> Self {
+        Self {
+            limits: limits.clone(),
+            detail,
+            above: Vec::new(),
+            last: Text::default(),
+            status: Status::default(),
+            is_over: false,
+        }
+    }
+
+    /// Takes an event of the turn. What it does not know it passes over.
+    pub(crate) fn event(&mut self, kind: &str, body: &Value) {
+        let is_nested = body.get("parent").is_some_and(|parent| !parent.is_null());
+        let is_seen = !is_nested || self.detail == Detail::Verbose;
+        match kind {
+            "status" => self.status(body),
+            _ if self.is_over => {}
+            "started" if !is_nested => {
+                self.texts().for_each(|text| *text = Text::default());
+                self.status.begin_again();
+            }
+            "output" if !is_nested => {
+                let most = self.limits.text.saturating_mul(PAGES + 2);
+                self.last.add(text(body, "block"), text(body, "text"), most);
+                self.status.said();
+            }
+            "thinking" if !is_nested => self.status.thought(text(body, "text")),
+            "tool_use" if is_seen => self.status.began(body),
+            "tool_result" if is_seen => self.status.ended(body),
+            "permission" => {
+                let known = |id: &str| self.above.iter().any(|(_, asked)| asked.id == id);
+                let asked = Asked::read(body, &self.limits).filter(|asked| !known(&asked.id));
+                if let Some(asked) = asked {
+                    self.above.push((std::mem::take(&mut self.last), asked));
+                }
+            }
+            "complete" if !is_nested => self.is_over = true,
+            _ => {}
+        }
+    }
+
+    fn status(&mut self, body: &Value) {
+        match text(body, "code") {
+            "retry" => self.status.tries_again(body),
+            "retracted" if !self.is_over => {
+                let block = text(body, "block");
+                self.texts().for_each(|text| text.take_back(block));
+            }
+            "permission_resolved" => {
+                let request = text(body, "request");
+                let mut asked = self.above.iter_mut().rev().map(|(_, asked)| asked);
+                if let Some(asked) = asked.find(|asked| asked.is_open_as(request)) {
+                    asked.resolve(body);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn texts(&mut self) -> impl Iterator<Item = &mut Text> {
+        self.above.iter_mut().map(|(text, _)| text).chain([&mut self.last])
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Returns the messages as they should stand now.
+    pub(crate) fn view(&self) -> View {
+        let mut posts = Vec::new();
+        let mut first = 0u32;
+        for (text, asked) in &self.above {
+            posts.extend(numbered(text.pages(self.limits.text), first));
+            let slot = Slot::Asked(asked.id.clone());
+            posts.push((slot, asked.post(self.is_over, &self.limits)));
+            first = first.saturating_add(NUMBERS);
+        }
+        let mut pages = self.last.pages(self.limits.text);
+        if !self.is_over {
+            self.add_status(&mut pages, !posts.is_empty());
+        }
+        posts.extend(numbered(pages, first));
+        View { posts, is_final: self.is_over }
+    }
+
+    /// Puts what goes on below the text, on a page of its own if there is no room.
+    fn add_status(&self, pages: &mut Vec<String>, has_more_above: bool) {
+        // The turn waits for an answer, and that says it all.
+        let is_waiting = self.above.last().is_some_and(|(_, asked)| asked.is_open());
+        let has_begun = !pages.is_empty() || has_more_above || self.status.has_tools();
+        if !has_begun || (is_waiting && pages.is_empty()) {
+            return;
+        }
+        let lines = self.status.lines(self.detail, self.limits.text).join("\n");
+        if lines.is_empty() {
+            return;
+        }
+        let length = |text: &str| text.chars().count();
+        match pages.last_mut() {
+            Some(page) if length(page) + 1 + length(&lines) <= self.limits.text => {
+                page.push('\n');
+                page.push_str(&lines);
+            }
+            Some(_) | None => pages.push(lines),
+        }
+    }
+}
+
+fn numbered(pages: Vec<String>, first: u32) -> impl Iterator<Item = (Slot, Post)> {
+    let slots = (first..).map(Slot::Text);
+    slots.zip(pages.into_iter().map(|text| Post { text, ..Post::default() }))
+}
+
+impl Text {
+    /// Adds to a block. More than is shown is not kept.
+    fn add(&mut self, block: &str, more: &str, most: usize) {
+        let used: usize = self.blocks.iter().map(|(_, text)| text.chars().count() + 2).sum();
+        let left = most.saturating_sub(used);
+        let (kept, rest) = match more.char_indices().nth(left) {
+            Some((at, _)) => more.split_at(at),
+            None => (more, ""),
+        };
+        if self.is_full || kept.is_empty() {
+            self.is_full |= !more.is_empty();
+            return;
+        }
+        self.is_full = !rest.is_empty();
+        match self.blocks.iter_mut().find(|(name, _)| name == block) {
+            Some((_, text)) => text.push_str(kept),
+            None => self.blocks.push((block.to_owned(), kept.to_owned())),
+        }
+    }
+
+    fn take_back(&mut self, block: &str) {
+        self.blocks.retain(|(name, _)| name != block);
+        // What was not kept may have been of that block alone.
+        self.is_full &= !self.blocks.is_empty();
+    }
+
+    fn pages(&self, limit: usize) -> Vec<String> {
+        let blocks: Vec<&str> = self.blocks.iter().map(|(_, text)| text.as_str()).collect();
+        let pieces = split(&blocks.join("\n\n"), limit);
+        let has_more = self.is_full || pieces.len() > PAGES;
+        let mut pages: Vec<String> =
+            pieces.into_iter().take(PAGES).map(|piece| piece.text).collect();
+        if let Some(page) = pages.last_mut().filter(|_| has_more) {
+            let room = limit.saturating_sub(MORE.chars().count());
+            if page.chars().nth(room).is_some() && room > 0 {
+                *page = split(page, room)
+                    .into_iter()
+                    .next()
+                    .map(|piece| piece.text)
+                    .unwrap_or_default();
+            }
+            if room > 0 {
+                page.push_str(MORE);
+            }
+        }
+        pages
+    }
+}
+
+/// Returns a field of an event that is a text; one that is not there is empty.
+fn text<'a>(event: &'a Value, name: &str) -> &'a str {
+    event.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

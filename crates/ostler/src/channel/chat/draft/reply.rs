@@ -1,0 +1,83 @@
+//! The answer of a turn, as the messages that stay.
+
+use super::{
+    super::{
+        Attachment, Content, Limits, Post,
+        split::{Piece, split},
+    },
+    words,
+};
+
+/// More pages than these are never posted.
+const MOST_PAGES: usize = 50;
+
+/// What becomes of a long answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Long {
+    /// It takes as many messages as it needs.
+    Split,
+    /// It becomes a file if it takes more messages than these.
+    File { over: usize },
+}
+
+/// Returns the messages of an answer.
+pub(crate) fn reply(
+    text: &str,
+    mut files: Vec<Attachment>,
+    long: Long,
+    limits: &Limits,
+) -> Vec<Post> {
+    let most = match long {
+        Long::Split => MOST_PAGES,
+        Long::File { over } => over.min(MOST_PAGES),
+    };
+    let mut pieces = split(text, limits.text);
+    if pieces.len() > most && limits.files > 0 {
+        let whole = whole(text, limits.file_bytes);
+        let note = words::shortened("-# The whole answer is attached.", limits.text / 2);
+        let room = limits.text.saturating_sub(note.chars().count() + 1);
+        let start = split(text, room).into_iter().next();
+        pieces = start
+            .map(|start| Piece { text: format!("{}\n{note}", start.text), ..start })
+            .into_iter()
+            .collect();
+        files.splice(0..0, whole);
+    }
+    let mut posts: Vec<Post> =
+        pieces.into_iter().map(|piece| Post { text: piece.text, ..Post::default() }).collect();
+    // A chat that takes no files gets none.
+    let mut groups: Vec<Vec<Attachment>> = Vec::new();
+    for file in files.into_iter().filter(|_| limits.files > 0) {
+        match groups.last_mut().filter(|group| group.len() < limits.files) {
+            Some(group) => group.push(file),
+            None => groups.push(vec![file]),
+        }
+    }
+    if posts.is_empty() && groups.is_empty() {
+        let text = words::shortened("-# (no text)", limits.text);
+        return vec![Post { text, ..Post::default() }];
+    }
+    posts.resize(posts.len().max(groups.len()), Post::default());
+    for (post, group) in posts.iter_mut().rev().zip(groups.into_iter().rev()) {
+        post.files = group;
+    }
+    posts
+}
+
+/// Returns the whole answer as a file, or as several if one cannot be so large.
+fn whole(text: &str, most: u64) -> Vec<Attachment> {
+    // No character is longer than that.
+    let most = usize::try_from(most).unwrap_or(usize::MAX).max(4);
+    let (mut parts, mut rest) = (Vec::new(), text);
+    while !rest.is_empty() {
+        let (part, after) = rest.split_at(rest.floor_char_boundary(most));
+        parts.push(part.to_owned());
+        rest = after;
+    }
+    let is_one = parts.len() == 1;
+    let named = parts.into_iter().zip(1..).map(|(part, n): (String, u32)| Attachment {
+        name: if is_one { "answer.md".to_owned() } else { format!("answer-{n}.md") },
+        content: Content::Text(part),
+    });
+    named.collect()
+}

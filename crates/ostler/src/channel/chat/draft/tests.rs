@@ -1,0 +1,321 @@
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use serde_json::json;
+
+use super::{
+    super::{Attachment, Content, Look},
+    *,
+};
+
+fn limits(text: usize) -> Limits {
+    Limits { text, edits: None, typing: None, buttons: 5, label: 20, files: 2, file_bytes: 1 << 20 }
+}
+
+/// Plays events and returns the draft.
+fn play(detail: Detail, events: &[(&str, Value)]) -> Draft {
+    let mut draft = Draft::new(&limits(400), detail);
+    events.iter().for_each(|(kind, body)| draft.event(kind, body));
+    draft
+}
+
+fn shown(draft: &Draft) -> Vec<(Slot, String)> {
+    draft.view().posts.into_iter().map(|(slot, post)| (slot, post.text)).collect()
+}
+
+/// Checks what stands in the only message.
+#[track_caller]
+fn check(detail: Detail, events: &[(&str, Value)], expected: &str) {
+    assert_eq!(shown(&play(detail, events)), [(Slot::Text(0), expected.to_owned())]);
+}
+
+fn output(block: &str, text: &str) -> (&'static str, Value) {
+    ("output", json!({"text": text, "block": block}))
+}
+
+fn tool(id: &str, title: &str) -> (&'static str, Value) {
+    ("tool_use", json!({"id": id, "tool": "Bash", "title": title, "input": {}}))
+}
+
+fn result(id: &str, is_error: bool) -> (&'static str, Value) {
+    ("tool_result", json!({"id": id, "tool": "Bash", "output": "", "is_error": is_error}))
+}
+
+fn asked(id: &str, request: &str) -> (&'static str, Value) {
+    let options = ["allow", "allow_always", "deny"];
+    let body = json!({"id": id, "request": request, "kind": "command", "tool": "Bash",
+        "title": "rm -r x", "input": {"command": "rm -r x"}, "options": options,
+        "expires_at": "1970-01-01T00:01:00Z"});
+    ("permission", body)
+}
+
+fn resolved(request: &str) -> (&'static str, Value) {
+    let code = "permission_resolved";
+    ("status", json!({"code": code, "request": request, "decision": "allow", "by": "user"}))
+}
+
+fn complete() -> (&'static str, Value) {
+    ("complete", json!({}))
+}
+
+#[test]
+fn blocks_of_text_stand_apart() {
+    check(
+        Detail::Normal,
+        &[output("0", "Hel"), output("0", "lo"), output("1", "there")],
+        "Hello\n\nthere",
+    );
+}
+
+#[test]
+fn a_block_that_is_retracted_is_gone() {
+    let retracted = ("status", json!({"code": "retracted", "block": "0"}));
+    check(Detail::Normal, &[output("0", "a"), output("1", "b"), retracted], "b");
+}
+
+#[test]
+fn a_further_attempt_begins_with_nothing() {
+    let events = [output("0", "a"), tool("1", "x"), ("started", json!({})), output("0", "b")];
+    check(Detail::Normal, &events, "b");
+}
+
+#[test]
+fn there_is_no_message_before_there_is_something_to_show() {
+    let retry = ("status", json!({"code": "retry", "attempt": 1}));
+    let thinking = ("thinking", json!({"text": "hm"}));
+    let events = [("started", json!({})), retry, thinking, ("unheard_of", json!(3))];
+    assert_eq!(shown(&play(Detail::Verbose, &events)), []);
+}
+
+#[test]
+fn tools_stand_below_the_text_as_the_detail_says() {
+    let events = [
+        output("0", "Hi"),
+        tool("1", "a"),
+        result("1", false),
+        tool("2", "b"),
+        result("2", true),
+        tool("3", "c"),
+    ];
+    check(Detail::Quiet, &events, "Hi");
+    check(Detail::Normal, &events, "Hi\n-# 🔧 Bash: b · failed\n-# 🔧 Bash: c");
+    let all = "Hi\n-# 🔧 Bash: a · ok\n-# 🔧 Bash: b · failed\n-# 🔧 Bash: c";
+    check(Detail::Verbose, &events, all);
+    let over = [&events[..], &[complete()]].concat();
+    check(Detail::Verbose, &over, "Hi");
+    assert!(play(Detail::Verbose, &over).is_over());
+}
+
+#[test]
+fn a_title_cannot_break_out_of_its_line() {
+    let events = [tool("1", "echo `x`\n# **b**\u{202e}\u{7}")];
+    check(Detail::Normal, &events, "-# 🔧 Bash: echo \\`x\\` \\# \\*\\*b\\*\\*\u{fffd}\u{fffd}");
+    let long = play(Detail::Normal, &[tool("1", &"x".repeat(5000))]);
+    assert_eq!(shown(&long)[0].1.chars().count(), "-# 🔧 Bash: ".chars().count() + 100);
+}
+
+#[test]
+fn a_sub_agent_shows_its_tools_alone_and_only_when_asked_for() {
+    let nested = ("tool_use", json!({"id": "1", "tool": "Read", "title": "f", "parent": "t"}));
+    let events = [("output", json!({"text": "no", "parent": "t"})), nested];
+    assert_eq!(shown(&play(Detail::Normal, &events)), []);
+    check(Detail::Verbose, &events, "-# 🔧 Read: f");
+}
+
+#[test]
+fn a_retry_is_told_until_the_next_output() {
+    let retry = ("status", json!({"code": "retry", "attempt": 2, "max": 5, "delay_ms": 1500}));
+    let events = [output("0", "a"), retry];
+    check(Detail::Normal, &events, "a\n-# ⏳ Retry 2 of 5 in 2 s");
+    check(Detail::Normal, &[&events[..], &[output("0", "b")]].concat(), "ab");
+}
+
+#[test]
+fn a_thought_is_the_last_line() {
+    let thinking = ("thinking", json!({"text": format!("{}\nend", "x".repeat(200)), "block": "0"}));
+    let expected = format!("a\n-# 💭 …{} end", "x".repeat(96));
+    check(Detail::Verbose, &[output("0", "a"), thinking], &expected);
+}
+
+#[test]
+fn a_request_has_its_own_message_and_later_text_stands_below() {
+    let mut events = vec![output("0", "a"), tool("1", "rm -r x"), asked("prm_1", "r")];
+    let request = "**Permission to run a command** · Bash\nrm -r x";
+    let slot = Slot::Asked("prm_1".to_owned());
+    let view = play(Detail::Normal, &events).view();
+    assert_eq!(view.posts.len(), 2);
+    assert_eq!(view.posts[1].0, slot);
+    assert_eq!(view.posts[1].1.text, format!("{request}\n-# Expires <t:60:R>"));
+    let buttons = view.posts[1].1.buttons.iter();
+    let buttons: Vec<_> =
+        buttons.map(|one| (one.id.as_str(), one.label.as_str(), one.look)).collect();
+    let expected = [
+        ("prm_1:allow", "Allow", Look::Good),
+        ("prm_1:allow_always", "Allow for this sess…", Look::Plain),
+        ("prm_1:deny", "Deny", Look::Bad),
+    ];
+    assert_eq!(buttons, expected);
+    events.extend([resolved("r"), output("0", "b")]);
+    let view = play(Detail::Quiet, &events).view();
+    assert_eq!(view.posts[1].1.text, format!("{request}\n-# ✅ Allowed by a person"));
+    assert!(view.posts[1].1.buttons.is_empty());
+    assert_eq!(view.posts[2], (Slot::Text(16), Post { text: "b".to_owned(), ..Post::default() }));
+}
+
+#[test]
+fn a_decision_is_about_the_last_open_request_of_that_name() {
+    let events =
+        [asked("prm_1", "r"), resolved("r"), asked("prm_2", "r"), complete(), resolved("r")];
+    let texts = shown(&play(Detail::Normal, &events[..4]));
+    assert!(texts[0].1.contains("Allowed") && texts[1].1.ends_with("-# No longer open"));
+    let texts = shown(&play(Detail::Normal, &events));
+    assert!(texts[1].1.contains("Allowed"));
+}
+
+#[test]
+fn a_request_without_an_id_is_not_shown() {
+    assert_eq!(shown(&play(Detail::Normal, &[("permission", json!({"request": "r"}))])), []);
+}
+
+#[test]
+fn a_long_command_is_shown_with_its_start_and_its_end() {
+    let command = format!("start ```` {} end\u{202e}", "x".repeat(1000));
+    let input = json!({"command": command, "timeout": 5});
+    let body = json!({"id": "p", "kind": "command", "tool": "Bash", "title": "x", "input": input});
+    let texts = shown(&play(Detail::Normal, &[("permission", body)]));
+    let text = &texts[0].1;
+    assert!(text.contains("\n`````\nstart ````") && text.contains("characters are left out here"));
+    assert!(text.ends_with("\"timeout\": 5\n}\n`````"), "{text}");
+}
+
+#[test]
+fn a_question_has_a_button_for_each_choice_and_one_for_any_other_answer() {
+    let options = ["one", "a choice that is longer than that", "3", "4", "5", "6"];
+    let body = json!({"id": "p", "kind": "question", "title": "Which?", "options": options});
+    let view = play(Detail::Normal, &[("permission", body)]).view();
+    let buttons = view.posts[0].1.buttons.iter();
+    let buttons: Vec<_> = buttons.map(|one| (one.id.as_str(), one.label.as_str())).collect();
+    assert_eq!(buttons[..2], [("p:option:0", "one"), ("p:option:1", "a choice that is lo…")]);
+    assert_eq!((buttons.len(), buttons[4]), (5, ("p:text", "Answer…")));
+    assert!(view.posts[0].1.text.contains("2. a choice that is longer than that"));
+}
+
+fn any_event() -> impl Strategy<Value = (&'static str, Value)> {
+    let kinds = [
+        "output",
+        "output",
+        "output",
+        "thinking",
+        "tool_use",
+        "tool_result",
+        "permission",
+        "status",
+        "started",
+    ];
+    let codes = ["retry", "retracted", "permission_resolved", "warning"];
+    let part = select(
+        &["```rust\n", "words and words. ", "\n\n", "`", "~~~\n", "\u{202e}", "👩‍👧", "x", "# A\n"][..],
+    );
+    let text =
+        (vec(part, 0..8), 1usize..60).prop_map(|(parts, times)| parts.concat().repeat(times));
+    let fields = (
+        text,
+        "[ab]",
+        option::weighted(0.1, "p"),
+        select(codes.to_vec()),
+        "prm_[ab]",
+        any::<bool>(),
+    );
+    (select(kinds.to_vec()), fields).prop_map(
+        |(kind, (text, name, parent, code, id, is_question))| {
+            let asked = if is_question { "question" } else { "command" };
+            let id = if kind == "permission" { id } else { name.clone() };
+            let body = json!({"text": text, "block": name, "id": id, "tool": text, "title": text,
+            "request": name, "code": code, "parent": parent, "kind": asked, "decision": "deny",
+            "by": text, "options": [text, "allow", "deny"], "input": {"command": text, "a": 1},
+            "attempt": 1, "expires_at": "2026-01-01T00:00:00Z"});
+            (kind, body)
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn no_message_is_ever_over_its_limits_or_empty(
+        events in vec(any_event(), 0..30), size in prop_oneof![1usize..60, 200usize..500],
+        detail in select(&[Detail::Quiet, Detail::Normal, Detail::Verbose][..]), is_over: bool,
+    ) {
+        let limits = limits(size);
+        let mut draft = Draft::new(&limits, detail);
+        for (kind, body) in events.iter().chain(is_over.then_some(&complete())) {
+            draft.event(kind, body);
+            let view = draft.view();
+            for (at, (slot, post)) in view.posts.iter().enumerate() {
+                prop_assert!(post.text.chars().count() <= limits.text, "{slot:?} {post:?}");
+                prop_assert!(!post.text.trim().is_empty());
+                prop_assert!(post.buttons.len() <= limits.buttons);
+                prop_assert!(post.buttons.iter().all(|one| one.label.chars().count() <= limits.label));
+                prop_assert!(view.posts[..at].iter().all(|(other, _)| other != slot));
+                prop_assert!(!view.is_final || post.buttons.is_empty());
+            }
+        }
+        prop_assert_eq!(draft.view().is_final, is_over);
+    }
+
+    #[test]
+    fn pages_of_a_draft_are_those_of_its_text(
+        parts in vec("([a-z]{1,9}[ .\n]){0,40}", 0..30),
+    ) {
+        let mut draft = Draft::new(&limits(200), Detail::Quiet);
+        parts.iter().for_each(|part| draft.event("output", &json!({"text": part, "block": "0"})));
+        let pages = split(&parts.concat(), 200);
+        let view = draft.view();
+        prop_assert_eq!(view.posts.len(), pages.len().min(PAGES));
+        let kept = if pages.len() > PAGES { PAGES - 1 } else { pages.len() };
+        for ((_, post), page) in view.posts.iter().zip(&pages).take(kept) {
+            prop_assert_eq!(&post.text, &page.text);
+        }
+        prop_assert!(pages.len() <= PAGES || view.posts[PAGES - 1].1.text.ends_with(MORE));
+    }
+
+    #[test]
+    fn an_answer_is_never_over_the_limits_and_keeps_all_its_files(
+        text in "(?s)([a-z `]{1,30}\n?){0,80}", count in 0usize..7, over in option::of(0usize..5),
+        size in 20usize..200,
+    ) {
+        let file = |n: usize| Attachment { name: n.to_string(), content: Content::Text(String::new()) };
+        let files: Vec<_> = (0..count).map(file).collect();
+        let long = over.map_or(Long::Split, |over| Long::File { over });
+        let limits = limits(size);
+        let posts = reply(&text, files.clone(), long, &limits);
+        let mut kept: Vec<_> = posts.iter().flat_map(|post| post.files.clone()).collect();
+        for post in &posts {
+            prop_assert!(post.text.chars().count() <= size && post.files.len() <= limits.files);
+            prop_assert!(!post.text.is_empty() || !post.files.is_empty());
+        }
+        if kept.first().is_some_and(|file| file.name == "answer.md") {
+            prop_assert_eq!(kept.remove(0).content, Content::Text(text));
+        }
+        prop_assert_eq!(kept, files);
+    }
+}
+
+#[test]
+fn an_answer_without_text_says_so_unless_there_are_files() {
+    assert_eq!(reply(" \n", vec![], Long::Split, &limits(400))[0].text, "-# (no text)");
+    let file = Attachment { name: "a".to_owned(), content: Content::Text("b".to_owned()) };
+    let posts = reply("", vec![file.clone(), file.clone(), file], Long::Split, &limits(400));
+    assert_eq!(posts.iter().map(|post| post.files.len()).collect::<Vec<_>>(), [2, 1]);
+}
+
+#[test]
+fn a_long_answer_becomes_a_file_with_its_start_shown() {
+    let text = "word ".repeat(1000);
+    assert_eq!(reply(&text, vec![], Long::Split, &limits(400)).len(), 13);
+    let posts = reply(&text, vec![], Long::File { over: 3 }, &limits(400));
+    assert_eq!((posts.len(), posts[0].files[0].name.as_str()), (1, "answer.md"));
+    assert!(posts[0].text.ends_with("word\n-# The whole answer is attached."));
+    assert_eq!(reply(&text, vec![], Long::Split, &limits(50)).len(), 1);
+    let small = Limits { file_bytes: 3000, ..limits(50) };
+    let names: Vec<_> =
+        reply(&text, vec![], Long::Split, &small)[0].files.iter().map(|f| f.name.clone()).collect();
+    assert_eq!(names, ["answer-1.md", "answer-2.md"]);
+}

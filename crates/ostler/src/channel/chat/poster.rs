@@ -1,0 +1,192 @@
+//! Brings a chat to show an answer as it should stand: carries out what `plan`
+//! says, and notes each message in the store, so that whoever goes on with the
+//! answer after a crash changes what is there instead of posting it again.
+
+use std::{collections::HashMap, fmt, sync::Arc};
+
+use super::{
+    Changed, Chat, Post, Posting, Slot,
+    draft::View,
+    plan::{self, Operation, Posted},
+};
+use crate::{
+    channel::SendError,
+    clock::Millis,
+    store::{
+        Store, StoreError,
+        posts::{self, StoredPost, Subject},
+    },
+};
+
+/// The messages of one answer.
+pub(crate) struct Poster {
+    chat: Arc<dyn Chat>,
+    store: Store,
+    subject: Subject,
+    /// The message that is answered, if the chat is to show that.
+    answers: Option<String>,
+    posted: Vec<Posted>,
+    /// How often a part was taken away: what is posted in its place is another message.
+    taken: HashMap<Slot, u32>,
+}
+
+/// Why a chat does not show what it should.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    Store(StoreError),
+    Chat(SendError),
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<SendError> for Trouble {
+    fn from(error: SendError) -> Self {
+        Self::Chat(error)
+    }
+}
+
+impl fmt::Debug for Poster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Poster").field("subject", &self.subject.id).finish_non_exhaustive()
+    }
+}
+
+impl Poster {
+    /// Finds out what is there of an answer.
+    pub(crate) async fn open(
+        chat: Arc<dyn Chat>,
+        store: Store,
+        subject: Subject,
+        answers: Option<String>,
+    ) -> Result<Self, StoreError> {
+        let stored =
+            store.read(subject.clone(), |conn, subject| Box::pin(posts::of(conn, subject)));
+        let posted = stored.await?.into_iter().filter_map(|StoredPost { slot, message }| {
+            let slot = Slot::parse(&slot)?;
+            Some(Posted { slot, message, shown: None, changed_at: 0 })
+        });
+        let posted = posted.collect();
+        Ok(Self { chat, store, subject, answers, posted, taken: HashMap::new() })
+    }
+
+    /// Returns the messages that are there, in their order.
+    pub(crate) fn posted(&self) -> &[Posted] {
+        &self.posted
+    }
+
+    /// Returns what the chat calls the last of them.
+    pub(crate) fn last_message(&self) -> Option<&str> {
+        self.posted.last().map(|posted| posted.message.as_str())
+    }
+
+    /// Does what there is to do now; returns when there is more, if there is. What
+    /// was done before an error is noted.
+    pub(crate) async fn show(&mut self, view: &View, now: u64) -> Result<Option<u64>, Trouble> {
+        let plan = plan::plan(&self.posted, view, now, self.chat.limits());
+        let mut is_gone = false;
+        for operation in plan.operations {
+            is_gone |= self.carry_out(operation, now).await? == Changed::Gone;
+        }
+        // What somebody took away is posted again.
+        Ok(if is_gone { Some(now) } else { plan.again_at })
+    }
+
+    /// Shows a view that is final, whatever others take away meanwhile.
+    pub(crate) async fn finish(&mut self, view: &View) -> Result<(), Trouble> {
+        /// Somebody who takes messages away faster than that does not want them.
+        const ROUNDS: usize = 3;
+        for _ in 0..ROUNDS {
+            if self.show(view, clock()).await?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets requests stand as a view has them, and leaves everything else alone.
+    pub(crate) async fn settle(&mut self, view: &View) -> Result<(), Trouble> {
+        for (slot, post) in &view.posts {
+            let at = self.posted.iter().find(|at| at.slot == *slot);
+            let message =
+                at.filter(|at| at.shown.as_ref() != Some(post)).map(|at| at.message.clone());
+            if let (Slot::Asked(_), Some(message)) = (slot, message) {
+                let edit = Operation::Edit { slot: slot.clone(), message, post: post.clone() };
+                self.carry_out(edit, clock()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says something about the answer, below it.
+    pub(crate) async fn note_below(&mut self, post: Post) -> Result<(), Trouble> {
+        let slot = Slot::Note;
+        let noted = self.posted.iter().find(|posted| posted.slot == slot);
+        let operation = match noted.map(|posted| posted.message.clone()) {
+            Some(message) => Operation::Edit { slot, message, post },
+            None => Operation::Send { slot, post },
+        };
+        self.carry_out(operation, clock()).await.map(drop)
+    }
+
+    async fn carry_out(&mut self, operation: Operation, now: u64) -> Result<Changed, Trouble> {
+        match operation {
+            Operation::Send { slot, post } => {
+                let n_taken = self.taken.get(&slot).copied().unwrap_or_default();
+                let nonce = format!("{}:{slot}:{n_taken}", self.subject.id);
+                // Only the first says what it answers.
+                let answers = self.answers.as_deref().filter(|_| self.posted.is_empty());
+                let posting = Posting { post: &post, nonce: &nonce, answers };
+                let message = self.chat.send(&self.subject.place, posting).await?;
+                self.note(&slot, &message).await?;
+                self.posted.push(Posted { slot, message, shown: Some(post), changed_at: now });
+                Ok(Changed::Done)
+            }
+            Operation::Edit { slot, message, post } => {
+                let changed = self.chat.edit(&self.subject.place, &message, &post).await?;
+                match changed {
+                    Changed::Done => {
+                        if let Some(posted) = self.posted.iter_mut().find(|it| it.slot == slot) {
+                            posted.shown = Some(post);
+                            posted.changed_at = now;
+                        }
+                    }
+                    Changed::Gone => self.forget(&slot).await?,
+                }
+                Ok(changed)
+            }
+            Operation::Delete { slot, message } => {
+                self.chat.delete(&self.subject.place, &message).await?;
+                self.forget(&slot).await?;
+                Ok(Changed::Done)
+            }
+        }
+    }
+
+    async fn note(&self, slot: &Slot, message: &str) -> Result<(), StoreError> {
+        let post = StoredPost { slot: slot.to_string(), message: message.to_owned() };
+        let args = (self.subject.clone(), post, Millis::now());
+        let noted = self.store.write_repeatable(args, |conn, (subject, post, now)| {
+            Box::pin(posts::note(conn, subject, post, *now))
+        });
+        noted.await
+    }
+
+    async fn forget(&mut self, slot: &Slot) -> Result<(), StoreError> {
+        self.posted.retain(|posted| posted.slot != *slot);
+        *self.taken.entry(slot.clone()).or_default() += 1;
+        let args = (self.subject.id.clone(), slot.to_string());
+        let forgotten = self.store.write_repeatable(args, |conn, (subject, slot)| {
+            Box::pin(posts::forget(conn, subject, slot))
+        });
+        forgotten.await
+    }
+}
+
+/// Returns the time by which changes are held back.
+pub(crate) fn clock() -> u64 {
+    u64::try_from(Millis::now().0).unwrap_or_default()
+}

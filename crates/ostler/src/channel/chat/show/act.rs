@@ -1,0 +1,103 @@
+//! Brings a chat to what the draft of a turn says, as often as the chat allows.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{self, Instant};
+
+use super::{End, Stage, lock};
+use crate::{
+    channel::{
+        Next, SendError,
+        chat::{
+            Chat,
+            poster::{Poster, Trouble, clock},
+        },
+    },
+    store::{Store, posts::Subject, turns},
+};
+
+/// The wait after the store or the chat failed.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How often it is looked whether a silent turn still runs.
+const LOOK: Duration = Duration::from_secs(300);
+
+/// What brings a chat to the draft of a stage.
+pub(super) struct Show {
+    pub(super) chat: Arc<dyn Chat>,
+    pub(super) store: Store,
+    pub(super) stage: Arc<Stage>,
+    pub(super) answers: Option<String>,
+}
+
+impl Show {
+    pub(super) async fn run(self, subject: Subject) {
+        self.show(subject).await;
+        self.stage.over.send_replace(true);
+    }
+
+    /// Shows until the turn is over or the stage is to end. What is under way then is
+    /// finished: half of it would be a message that nobody knows.
+    async fn show(&self, subject: Subject) {
+        let place = subject.place.clone();
+        let (chat, store) = (Arc::clone(&self.chat), self.store.clone());
+        let opened = Poster::open(chat, store, subject, self.answers.clone()).await;
+        let Ok(mut poster) = opened else { return };
+        let typing_every = self.chat.limits().typing;
+        let mut typing = typing_every.map(|_| Instant::now());
+        let mut again = None;
+        let mut look_at = Instant::now() + LOOK;
+        loop {
+            let due = [again, typing].into_iter().flatten().fold(look_at, Instant::min);
+            tokio::select! {
+                () = self.stage.stop.cancelled() => return,
+                // What is held back waits for its time, whatever else comes.
+                () = self.stage.news.notified(), if again.is_none() => {}
+                () = time::sleep_until(due) => {}
+            }
+            let now = Instant::now();
+            if typing.is_some_and(|at| at <= now) {
+                typing = match self.chat.typing(&place).await {
+                    Ok(()) => typing_every.map(|every| now + every),
+                    Err(_) => Some(now + PAUSE),
+                };
+            }
+            if look_at <= now {
+                look_at = now + LOOK;
+                if !self.still_runs().await {
+                    return;
+                }
+            }
+            let (mut view, end) = {
+                let live = lock(&self.stage.live);
+                (live.draft.view(), live.end)
+            };
+            let shown = match end {
+                None => poster.show(&view, clock()).await,
+                // The answer comes in its place.
+                Some(End::Answered) => return,
+                Some(End::Failed) => {
+                    view.is_final = true;
+                    poster.finish(&view).await.map(|()| None)
+                }
+            };
+            again = match shown {
+                Ok(None) => None,
+                Ok(Some(at)) => Some(now + Duration::from_millis(at.saturating_sub(clock()))),
+                Err(Trouble::Chat(SendError { next: Next::GiveUp, reason, .. })) => {
+                    return tracing::info!(turn = %self.stage.turn, reason, "an answer is not shown while it comes");
+                }
+                Err(Trouble::Chat(_) | Trouble::Store(_)) => Some(now + PAUSE),
+            };
+            if end.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Whether somebody is still at work on the turn, as far as one can tell.
+    async fn still_runs(&self) -> bool {
+        let turn = self.stage.turn;
+        let found = self.store.read(turn, |conn, turn| Box::pin(turns::is_running(conn, *turn)));
+        found.await.unwrap_or(true)
+    }
+}

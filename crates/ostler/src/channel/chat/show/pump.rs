@@ -1,0 +1,221 @@
+//! Reads the log once for all answers that are shown, and begins a show with the
+//! first event of a turn that somebody in a chat waits for.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, watch},
+    time,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{Live, Stage, act::Show, lock};
+use crate::{
+    channel::chat::{
+        Chats,
+        draft::{Detail, Draft},
+    },
+    gateway::{
+        inbound::{Origin, Payload},
+        policy::Policy,
+    },
+    id::TurnId,
+    store::{
+        Conn, Store, StoreError, Topic, conversations,
+        events::{self, StoredEvent},
+        jobs,
+        posts::Subject,
+        turns::{self, TurnState},
+    },
+};
+
+/// How many events are read at once.
+const PAGE: u32 = 500;
+/// How many turns are remembered that nobody in a chat waits for.
+const REMEMBERED: usize = 10_000;
+/// The wait after the store failed.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// What one needs to know of a turn in order to show it.
+struct Begun {
+    subject: Subject,
+    answers: Option<String>,
+    is_verbose: bool,
+}
+
+/// Whoever reads the log.
+pub(super) struct Pump {
+    pub(super) store: Store,
+    pub(super) chats: Chats,
+    pub(super) policy: watch::Receiver<Arc<Policy>>,
+    pub(super) stages: Arc<Mutex<HashMap<Subject, Arc<Stage>>>>,
+    pub(super) tasks: TaskTracker,
+    pub(super) stop: CancellationToken,
+    /// Turns that are shown.
+    pub(super) turns: HashMap<TurnId, Arc<Stage>>,
+    /// Turns that run and are not.
+    pub(super) others: HashSet<TurnId>,
+}
+
+impl Pump {
+    pub(super) async fn work(mut self) {
+        let mut wakeups = self.store.wakeups(Topic::Events);
+        let mut after = None;
+        while !self.stop.is_cancelled() {
+            let read = match after {
+                None => self.newest().await.map(|newest| (newest, true)),
+                Some(number) => self.page(number).await,
+            };
+            match read {
+                Ok((number, is_all)) => {
+                    after = Some(number);
+                    if is_all {
+                        tokio::select! {
+                            _ = wakeups.next() => {}
+                            () = self.stop.cancelled() => {}
+                        }
+                    }
+                }
+                Err(StoreError::Closed) => break,
+                Err(error) => {
+                    tracing::debug!(%error, "answers are not shown while the store is away");
+                    self.stop.run_until_cancelled(time::sleep(PAUSE)).await;
+                }
+            }
+        }
+        let stages: Vec<_> = lock(&self.stages).values().cloned().collect();
+        for stage in stages {
+            stage.stop.cancel();
+        }
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    async fn newest(&self) -> Result<i64, StoreError> {
+        Ok(self.store.read((), |conn, ()| Box::pin(events::extent(conn))).await?.newest)
+    }
+
+    /// Takes the next events; returns up to which number, and whether these were all.
+    async fn page(&mut self, after: i64) -> Result<(i64, bool), StoreError> {
+        let page = self.store.read(after, |conn, after| Box::pin(events::read(conn, *after, PAGE)));
+        let page = page.await?;
+        let mut number = after;
+        for event in &page {
+            self.event(event).await?;
+            number = event.number;
+        }
+        Ok((number, page.len() < PAGE as usize))
+    }
+
+    async fn event(&mut self, stored: &StoredEvent) -> Result<(), StoreError> {
+        let Some(turn) = stored.event.turn else { return Ok(()) };
+        if self.others.contains(&turn) {
+            if stored.event.kind == "complete" {
+                self.others.remove(&turn);
+            }
+            return Ok(());
+        }
+        let stage = match self.turns.get(&turn) {
+            Some(stage) => Arc::clone(stage),
+            None => match self.begin(turn, stored).await? {
+                Some(stage) => {
+                    self.turns.insert(turn, Arc::clone(&stage));
+                    stage
+                }
+                None => {
+                    if self.others.len() < REMEMBERED && stored.event.kind != "complete" {
+                        self.others.insert(turn);
+                    }
+                    return Ok(());
+                }
+            },
+        };
+        stage.take(stored);
+        if stored.event.kind == "complete" {
+            self.turns.remove(&turn);
+        }
+        Ok(())
+    }
+
+    /// Begins to show a turn, if somebody in a chat waits for it.
+    async fn begin(
+        &mut self,
+        turn: TurnId,
+        first: &StoredEvent,
+    ) -> Result<Option<Arc<Stage>>, StoreError> {
+        let begun = self.store.read(turn, |conn, turn| Box::pin(look(conn, *turn))).await?;
+        let Some(Begun { subject, answers, is_verbose }) = begun else { return Ok(None) };
+        let Some(chat) = self.chats.get(&subject.channel) else { return Ok(None) };
+        let earlier = lock(&self.stages).get(&subject).cloned();
+        if let Some(earlier) = earlier {
+            earlier.end().await;
+        }
+        let detail = if is_verbose {
+            Detail::Verbose
+        } else {
+            self.chats.detail(&subject.channel, &self.policy.borrow())
+        };
+        let stage = Arc::new(Stage {
+            turn,
+            live: Mutex::new(Live { draft: Draft::new(chat.limits(), detail), end: None }),
+            news: Notify::new(),
+            stop: self.stop.child_token(),
+            over: watch::Sender::new(false),
+        });
+        lock(&self.stages).insert(subject.clone(), Arc::clone(&stage));
+        // Looked at after it can be found: whoever sends the answer ends this first,
+        // and there is no answer yet if the turn runs.
+        let state = self.store.read(turn, |conn, turn| Box::pin(turns::find(conn, *turn))).await;
+        if !matches!(&state, Ok(Some(turn)) if turn.state == TurnState::Running) {
+            lock(&self.stages).remove(&subject);
+            stage.over.send_replace(true);
+            return state.map(|_| None);
+        }
+        self.replay(&stage, first).await?;
+        let show = Show { chat, store: self.store.clone(), stage: Arc::clone(&stage), answers };
+        let stages = Arc::clone(&self.stages);
+        self.tasks.spawn(async move {
+            show.run(subject.clone()).await;
+            let mut stages = lock(&stages);
+            if stages.get(&subject).is_some_and(|now| now.turn == turn) {
+                stages.remove(&subject);
+            }
+        });
+        Ok(Some(stage))
+    }
+
+    /// Takes what happened in a turn before this one heard of it.
+    async fn replay(&self, stage: &Stage, first: &StoredEvent) -> Result<(), StoreError> {
+        if first.event.seq <= 1 {
+            return Ok(());
+        }
+        let args = (stage.turn, PAGE);
+        let earlier = self
+            .store
+            .read(args, |conn, (turn, limit)| Box::pin(events::read_turn(conn, *turn, 0, *limit)));
+        for event in earlier.await?.iter().filter(|event| event.number < first.number) {
+            stage.take(event);
+        }
+        Ok(())
+    }
+}
+
+/// Finds out for whom a turn is. Nobody is shown a heartbeat, which may say nothing.
+async fn look(conn: &mut Conn, turn: TurnId) -> Result<Option<Begun>, StoreError> {
+    let Some(stored) = turns::find(conn, turn).await? else { return Ok(None) };
+    let Some(job) = stored.turn.job else { return Ok(None) };
+    let Some(job) = jobs::find(conn, job).await? else { return Ok(None) };
+    let Ok(payload) = Payload::read(&job.payload) else { return Ok(None) };
+    if payload.origin == Origin::Heartbeat {
+        return Ok(None);
+    }
+    let conversation = conversations::find(conn, stored.turn.conversation).await?;
+    let is_verbose = conversation.is_some_and(|it| it.settings().verbose == Some(true));
+    let Payload { channel, address: place, message, .. } = payload;
+    let subject = Subject { id: job.id.to_string(), channel, place };
+    Ok(Some(Begun { subject, answers: message, is_verbose }))
+}

@@ -1,0 +1,274 @@
+use proptest::{collection::vec, prelude::*, sample::select};
+
+use super::*;
+
+/// The parts that hostile texts are made of.
+const PARTS: [&str; 44] = [
+    "word",
+    " ",
+    "  ",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\t",
+    "```",
+    "```rust\n",
+    "\n```\n",
+    "~~~~\n",
+    "\n~~~~\n",
+    "`",
+    "``",
+    "````` x\n",
+    "   ```",
+    "    ```",
+    "``` a`b\n",
+    "~~~ ~~~ x",
+    "[text](",
+    ")",
+    "[",
+    "](",
+    "`code span`",
+    "[a link](https://example.org/a_(b))",
+    "https://example.org/some/where?x=1",
+    "http",
+    "# ",
+    "\n## Head\n",
+    "- item\n  more\n",
+    "👩‍👩‍👧‍👦",
+    "👍🏽",
+    "🇩🇪",
+    "1️⃣",
+    "e\u{301}\u{323}",
+    "❤️",
+    "שלום ",
+    "\u{202e}",
+    "\0",
+    "Sentence. ",
+    "長い文。",
+    "\u{a0}",
+    "looooooooooooooooooooooooooooooooooooooooooong",
+    "é",
+];
+
+/// The signs among them that are never cut.
+const SIGNS: [&str; 6] = ["👩‍👩‍👧‍👦", "👍🏽", "🇩🇪", "1️⃣", "e\u{301}\u{323}", "❤️"];
+
+fn hostile() -> impl Strategy<Value = String> {
+    vec(select(&PARTS[..]), 0..120).prop_map(|parts| parts.concat())
+}
+
+/// Marks of fences of a bearable length, as many of them cannot be repeated.
+fn without_long_marks(text: &str) -> String {
+    let mut kept = String::new();
+    for c in text.chars() {
+        if matches!(c, '`' | '~') && kept.ends_with(&String::from(c).repeat(8)) {
+            kept.push(' ');
+        }
+        kept.push(c);
+    }
+    kept
+}
+
+fn is_open(text: &str) -> bool {
+    let lines = text.split_inclusive('\n');
+    lines.fold(None, |open, line| fence::Line::read(line).after(open, line)).is_some()
+}
+
+fn texts(text: &str, limit: usize) -> Vec<String> {
+    split(text, limit).into_iter().map(|piece| piece.text).collect()
+}
+
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+proptest! {
+    #[test]
+    fn a_piece_is_never_empty_and_never_over_the_limit(text in hostile(), limit in 1usize..300) {
+        for piece in split(&text, limit) {
+            prop_assert!(!piece.text.trim().is_empty());
+            prop_assert!(piece.text.chars().count() <= limit, "{piece:?}");
+        }
+    }
+
+    #[test]
+    fn any_text_at_all_is_cut_without_a_panic(text in "(?s).{0,200}", limit in 1usize..50) {
+        for piece in split(&text, limit) {
+            prop_assert!(!piece.text.trim().is_empty() && piece.text.chars().count() <= limit);
+        }
+    }
+
+    #[test]
+    fn the_sources_are_the_whole_text(text in hostile(), limit in 1usize..300) {
+        let pieces = split(&text, limit);
+        let mut end = 0;
+        for piece in &pieces {
+            prop_assert_eq!(piece.source.start, end);
+            end = piece.source.end;
+            let source = &text[piece.source.clone()];
+            let shown = squeezed(source);
+            prop_assert!(squeezed(&piece.text).contains(&shown), "{source:?} {piece:?}");
+        }
+        prop_assert_eq!(end, if text.trim().is_empty() { 0 } else { text.len() });
+    }
+
+    #[test]
+    fn a_piece_differs_from_its_source_by_fences_and_white_space_alone(
+        text in "([a-z. #-]{0,9}\n{0,2}){0,60}", limit in 1usize..80,
+    ) {
+        for piece in split(&text, limit) {
+            prop_assert_eq!(text[piece.source.clone()].trim(), piece.text.trim());
+        }
+    }
+
+    #[test]
+    fn every_piece_has_balanced_fences(text in hostile(), limit in 40usize..300) {
+        let text = without_long_marks(&text);
+        for piece in split(&text, limit) {
+            prop_assert!(!is_open(&piece.text), "{piece:?}");
+        }
+    }
+
+    #[test]
+    fn a_sign_is_never_cut(text in hostile(), limit in 40usize..200) {
+        let pieces = split(&text, limit);
+        for sign in SIGNS {
+            for (at, _) in text.match_indices(sign) {
+                let is_cut = |end| end > at && end < at + sign.len();
+                prop_assert!(!pieces.iter().any(|piece| is_cut(piece.source.end)), "{sign} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_address_that_fits_is_never_cut(
+        words in vec("[a-z]{1,12}[.,]?|https://[a-z]{1,8}\\.org/[a-z/?=&%()]{0,20}", 0..60),
+        blanks in select(&[" ", "\n", "\n\n", " (", "\n- "][..]), limit in 80usize..200,
+    ) {
+        let text = words.join(blanks);
+        let pieces = split(&text, limit);
+        let mut at = 0;
+        for word in &words {
+            if word.starts_with("http") {
+                let is_cut = |end| end > at && end < at + word.len();
+                prop_assert!(!pieces.iter().any(|piece| is_cut(piece.source.end)), "{word} {pieces:?}");
+            }
+            at += word.len() + blanks.len();
+        }
+    }
+
+    #[test]
+    fn all_pieces_but_the_last_two_stay_when_the_text_grows(
+        text in hostile(), more in hostile(), limit in 1usize..200,
+    ) {
+        let before = split(&text, limit);
+        let after = split(&(text + &more), limit);
+        let kept = before.len().saturating_sub(2);
+        prop_assert_eq!(&before[..kept], &after[..kept]);
+    }
+
+    #[test]
+    fn pieces_also_stay_when_a_text_grows_by_one_character(text in hostile(), limit in 16usize..120) {
+        let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        let mut before: Vec<Piece> = Vec::new();
+        for end in ends.into_iter().rev().take(40).collect::<Vec<_>>().into_iter().rev() {
+            let after = split(&text[..end], limit);
+            let kept = before.len().saturating_sub(2);
+            prop_assert_eq!(&before[..kept], &after[..kept]);
+            before = after;
+        }
+    }
+}
+
+#[test]
+fn a_text_that_fits_is_one_piece_as_it_is() {
+    assert_eq!(texts("ab\n\ncd", 6), ["ab\n\ncd"]);
+    assert_eq!(texts(&"x".repeat(2000), 2000).len(), 1);
+    assert!(split("", 10).is_empty() && split(" \n\t\u{a0}", 10).is_empty());
+}
+
+#[test]
+fn paragraphs_come_before_lines_and_lines_before_sentences_and_words() {
+    assert_eq!(texts("one two three.\n\nfour\nfive six", 24), ["one two three.", "four\nfive six"]);
+    assert_eq!(
+        texts("one two. three\nfour five six seven", 20),
+        ["one two. three", "four five six seven"]
+    );
+    assert_eq!(texts("one two three. four five", 20), ["one two three.", "four five"]);
+    assert_eq!(texts("one two three four five", 20), ["one two three four", "five"]);
+    assert_eq!(texts("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+}
+
+#[test]
+fn a_heading_goes_with_what_follows_it() {
+    let text = "some text that is long\n# Head\nmore text that is long too";
+    assert_eq!(texts(text, 40), ["some text that is long", "# Head\nmore text that is long too"]);
+}
+
+#[test]
+fn an_item_of_a_list_stays_together() {
+    let text = "- one is a long item\n- two\n  goes on here\n  and here";
+    assert_eq!(texts(text, 40), ["- one is a long item", "- two\n  goes on here\n  and here"]);
+}
+
+#[test]
+fn a_fence_that_fits_is_not_cut() {
+    let text = "Look at this:\n\n```rust\nfn main() {}\nfn other() {}\n```\nThat was it.";
+    let expected = ["Look at this:", "```rust\nfn main() {}\nfn other() {}\n```", "That was it."];
+    assert_eq!(texts(text, 48), expected);
+}
+
+#[test]
+fn a_long_fence_is_closed_and_opened_again_with_its_language() {
+    let text = format!("```rust\n{}```\nend", "let x = 1;\n".repeat(6));
+    let first = "```rust\nlet x = 1;\nlet x = 1;\nlet x = 1;\n```";
+    assert_eq!(texts(&text, 48), [first, &format!("{first}\nend")]);
+    let crlf = text.replace('\n', "\r\n");
+    let pieces = texts(&crlf, 48);
+    assert!(pieces.iter().all(|text| !is_open(text)), "{pieces:?}");
+    assert!(pieces[1].starts_with("```rust\nlet x = 1;\r\n"), "{pieces:?}");
+}
+
+#[test]
+fn a_fence_is_closed_by_its_own_marks_alone() {
+    let text = format!("~~~~ md\n```\n~~~\n{}~~~~", "text of it\n".repeat(6));
+    let pieces = texts(&text, 48);
+    assert!(pieces.len() > 1 && pieces.iter().all(|text| text.starts_with("~~~~ md\n")));
+    assert!(pieces.iter().all(|text| text.ends_with("\n~~~~")));
+}
+
+#[test]
+fn a_language_that_is_too_long_is_left_out_and_so_are_marks_that_are() {
+    let long = format!("```a-very-long-name\n{}```", "text of it\n".repeat(6));
+    assert!(texts(&long, 48)[1].starts_with("```\ntext"));
+    let marks = "`".repeat(20);
+    let pieces = texts(&format!("{marks}\n{}{marks}", "text of it\n".repeat(6)), 48);
+    assert!(pieces[1].starts_with("text"));
+}
+
+#[test]
+fn links_and_code_within_a_line_stay_together() {
+    assert_eq!(
+        texts("see also [the docs](a/b c) there", 25),
+        ["see also", "[the docs](a/b c) there"]
+    );
+    assert_eq!(texts("one two `a b c d e f` six", 16), ["one two", "`a b c d e f`", "six"]);
+}
+
+#[test]
+fn the_indent_of_the_next_line_is_kept() {
+    assert_eq!(
+        texts("some words here\n\n    code it is", 16),
+        ["some words here", "    code it is"]
+    );
+}
+
+#[test]
+fn large_texts_take_little_time() {
+    let hostile =
+        ["[", "`` ` ", "http://", "](", " ", "\n", "x", "```\n", "e\u{301}", "~", "a b. "];
+    for part in hostile {
+        let text = part.repeat((1 << 20) / part.len());
+        assert!(split(&text, 2000).len() <= 2100, "{part:?}");
+    }
+}

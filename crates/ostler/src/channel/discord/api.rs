@@ -1,0 +1,172 @@
+//! What is done in Discord over HTTP. One call at a time is made here, within a
+//! time limit that the waits for Discord's rate limits are part of; what a refusal
+//! means is said by `verdict`, what is sent by `payload`.
+
+mod chat;
+mod interact;
+mod lookup;
+mod payload;
+mod verdict;
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
+use reqwest::Url;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use tokio::time;
+use twilight_http::{
+    Client,
+    request::{Request, RequestBuilder},
+    response::Response as Answer,
+    routing::Route,
+};
+
+pub(crate) use self::{
+    interact::Response,
+    lookup::{Application, Starts},
+    verdict::Trouble,
+};
+use super::{CertificateError, prepare_encryption};
+
+/// How long a call may take in all.
+const LIMIT: Duration = Duration::from_secs(20);
+/// How often a call is sent that Discord has no time for. Without a bound, one
+/// that is refused without a word on when to come again would be sent without end.
+const TRIES: u32 = 4;
+
+/// Discord's HTTP interface, as one bot.
+pub(crate) struct Api {
+    client: Client,
+    limit: Duration,
+    /// How far our clock is ahead of Discord's, by the newest answer.
+    skew: Mutex<Option<SignedDuration>>,
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+/// Why nothing can be called.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum ApiError {
+    #[error("the token of the bot is empty, or has characters in it that no token has")]
+    Token,
+    #[error("the address of Discord's API is not a URL such as https://discord.com")]
+    Url,
+    #[error(transparent)]
+    Certificates(#[from] CertificateError),
+}
+
+impl Api {
+    /// Makes one. It is to be made where tasks can run.
+    pub(crate) fn new(token: &str, base_url: Option<&str>) -> Result<Self, ApiError> {
+        Self::with_limit(token, base_url, LIMIT)
+    }
+
+    fn with_limit(token: &str, base_url: Option<&str>, limit: Duration) -> Result<Self, ApiError> {
+        if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
+            return Err(ApiError::Token);
+        }
+        let base = base_url.map(base).transpose()?;
+        prepare_encryption()?;
+        let client = Client::builder()
+            .token(token.to_owned())
+            // One refusal by mistake would otherwise be the end of every call.
+            .remember_invalid_token(false)
+            .timeout(limit);
+        let client = match base {
+            Some(Base { place, is_http }) => client.proxy(place, is_http),
+            None => client,
+        };
+        Ok(Self { client: client.build(), limit, skew: Mutex::new(None) })
+    }
+
+    /// Returns how far this machine's clock is ahead of Discord's, to the second;
+    /// nothing as long as there was no answer.
+    pub(crate) fn clock_skew(&self) -> Option<SignedDuration> {
+        *self.skew.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for something, and reads the answer.
+    async fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Trouble> {
+        let answer = self.call(request).await?;
+        serde_json::from_slice(&answer).map_err(|_| Trouble::Garbled)
+    }
+
+    /// Makes a call, and returns the body of the answer.
+    async fn call(&self, request: RequestBuilder) -> Result<Vec<u8>, Trouble> {
+        let request = request.build().map_err(|_| Trouble::Unmade("it cannot be written"))?;
+        let n_tries = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&n_tries);
+        let call = async {
+            let mut call = self.client.request::<()>(request);
+            call.set_pre_flight(move || count.fetch_add(1, Ordering::Relaxed) < TRIES);
+            let answer = call.await.map_err(Trouble::from_http)?;
+            self.note_date(&answer);
+            answer.bytes().await.map_err(|_| Trouble::Cut)
+        };
+        match time::timeout(self.limit, Box::pin(call)).await {
+            Ok(answered) => answered.map(|bytes| bytes.to_vec()),
+            Err(_) => Err(Trouble::Late { was_sent: n_tries.load(Ordering::Relaxed) > 0 }),
+        }
+    }
+
+    fn note_date(&self, answer: &Answer<()>) {
+        let date = answer.headers().find(|(name, _)| name.eq_ignore_ascii_case("date"));
+        let date = date.and_then(|(_, date)| std::str::from_utf8(date).ok());
+        let date = date.and_then(|date| rfc2822::DateTimeParser::new().parse_timestamp(date).ok());
+        if let Some(date) = date {
+            let skew = Timestamp::now().duration_since(date);
+            *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = Some(skew);
+        }
+    }
+}
+
+/// Begins a request.
+fn to(route: &Route<'_>) -> RequestBuilder {
+    Request::builder(route)
+}
+
+/// Reads an id of Discord.
+fn id(text: &str) -> Result<u64, Trouble> {
+    // Zero is no id, and what sends the request relies on it.
+    let id = text.parse().ok().filter(|id| *id != 0);
+    id.ok_or(Trouble::Unmade("that is not an id of Discord"))
+}
+
+/// Where the API is, in the words of what calls it.
+#[derive(Debug, PartialEq, Eq)]
+struct Base {
+    place: String,
+    is_http: bool,
+}
+
+fn base(url: &str) -> Result<Base, ApiError> {
+    let url = Url::parse(url).map_err(|_| ApiError::Url)?;
+    let is_plain = url.username().is_empty() && url.password().is_none();
+    let is_short = url.query().is_none() && url.fragment().is_none();
+    let is_http = match url.scheme() {
+        "http" => true,
+        "https" => false,
+        _ => return Err(ApiError::Url),
+    };
+    let host = url.host_str().filter(|_| is_plain && is_short).ok_or(ApiError::Url)?;
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    // This part is added to every call.
+    let path = url.path().trim_end_matches('/');
+    let path = path.strip_suffix("/api/v10").unwrap_or(path);
+    Ok(Base { place: format!("{host}{port}{path}"), is_http })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! What can be asked of Discord beside messages: who the bot is, what it may do,
+//! which channels there are; and making channels to talk in.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use twilight_http::routing::Route;
+
+use super::{Api, Trouble, id, to};
+use crate::channel::discord::{
+    heard::{Person, Place},
+    names,
+};
+
+/// The longest name of a thread, in characters.
+const THREAD: usize = 100;
+/// After how long without a word a thread is put away, in minutes.
+const PUT_AWAY: u16 = 1440;
+/// What says that a bot may read messages that do not mention it: the permission,
+/// and that of a bot that is in few servers only.
+const MAY_READ: u64 = 1 << 18 | 1 << 19;
+
+/// What the bot belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Application {
+    pub(crate) id: String,
+    /// Whether it gets to read messages that do not mention it.
+    pub(crate) may_read: bool,
+}
+
+/// How often a bot may still connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Starts {
+    pub(crate) remaining: u32,
+    pub(crate) total: u32,
+    /// When there are `total` again.
+    pub(crate) reset_after: Duration,
+}
+
+#[derive(Deserialize)]
+struct ReadUser {
+    id: String,
+    username: String,
+    #[serde(default)]
+    bot: bool,
+}
+
+#[derive(Deserialize)]
+struct ReadApplication {
+    id: String,
+    #[serde(default)]
+    flags: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ReadChannel {
+    id: String,
+    #[serde(rename = "type", default)]
+    kind: u8,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    parent_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ReadGateway {
+    session_start_limit: ReadLimit,
+}
+
+#[derive(Deserialize)]
+struct ReadLimit {
+    remaining: u32,
+    total: u32,
+    reset_after: u64,
+}
+
+#[derive(Serialize)]
+struct NewThread {
+    name: String,
+    auto_archive_duration: u16,
+}
+
+impl Api {
+    /// Returns who the bot is.
+    pub(crate) async fn me(&self) -> Result<Person, Trouble> {
+        let user: ReadUser = self.ask(to(&Route::GetCurrentUser)).await?;
+        let name = Some(names::shown(&user.username, 80)).filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| user.id.clone());
+        Ok(Person { id: user.id, name, is_bot: user.bot })
+    }
+
+    pub(crate) async fn application(&self) -> Result<Application, Trouble> {
+        let read: ReadApplication = self.ask(to(&Route::GetCurrentUserApplicationInfo)).await?;
+        let may_read = read.flags.unwrap_or(0) & MAY_READ != 0;
+        Ok(Application { id: read.id, may_read })
+    }
+
+    /// Returns how often the bot may still connect.
+    pub(crate) async fn starts(&self) -> Result<Starts, Trouble> {
+        let ReadGateway { session_start_limit: limit } =
+            self.ask(to(&Route::GetGatewayBot)).await?;
+        let ReadLimit { remaining, total, reset_after } = limit;
+        Ok(Starts { remaining, total, reset_after: Duration::from_millis(reset_after) })
+    }
+
+    /// Looks at a channel: whether the bot can see it, and what it is.
+    pub(crate) async fn channel(&self, channel: &str) -> Result<Place, Trouble> {
+        let route = Route::GetChannel { channel_id: id(channel)? };
+        let read: ReadChannel = self.ask(to(&route)).await?;
+        let is_thread = matches!(read.kind, 10..=12);
+        Ok(Place::new(read.name.as_deref(), read.parent_id.filter(|_| is_thread)))
+    }
+
+    /// Begins a thread at a message; returns its id. If there is one already, it is
+    /// that one's.
+    pub(crate) async fn begin_thread(
+        &self,
+        channel: &str,
+        message: &str,
+        name: &str,
+    ) -> Result<String, Trouble> {
+        let route =
+            Route::CreateThreadFromMessage { channel_id: id(channel)?, message_id: id(message)? };
+        let name = Some(names::shown(name, THREAD)).filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| "thread".to_owned());
+        let new = NewThread { name, auto_archive_duration: PUT_AWAY };
+        match self.ask::<ReadChannel>(to(&route).json(&new)).await {
+            Ok(thread) => Ok(thread.id),
+            // A thread at a message has the id of the message.
+            Err(trouble) if trouble.is_code(160_004) => Ok(message.to_owned()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What is sent, and what comes of every way to answer it.
+
+use serde_json::{Value, json};
+
+use super::{
+    super::testing::{Asked, Server},
+    *,
+};
+use crate::channel::{
+    Next, SendError,
+    chat::{Attachment, Changed, Chat as _, Content, Post, Posting},
+    discord::{heard::Ticket, slash},
+};
+
+const SHORT: Duration = Duration::from_millis(500);
+
+fn api(server: &Server, limit: Duration) -> Api {
+    Api::with_limit("very-secret", Some(&server.url), limit).unwrap()
+}
+
+fn post(text: &str) -> Post {
+    Post { text: text.to_owned(), ..Post::default() }
+}
+
+/// Sends a message to a server that treats every attempt like this.
+async fn send(limit: Duration, treat: impl AsyncFn(Asked)) -> Result<String, SendError> {
+    let mut server = Server::start().await;
+    let api = api(&server, limit);
+    let post = post("hello");
+    let posting = Posting { post: &post, nonce: "n", answers: None };
+    let treated = async {
+        loop {
+            treat(server.next().await).await;
+        }
+    };
+    let sent = tokio::select! {
+        sent = api.send("50", posting) => sent,
+        () = treated => unreachable!(),
+    };
+    if let Err(error) = &sent {
+        assert!(!error.reason.contains("secret") && !error.reason.contains("127.0"), "{error}");
+    }
+    sent
+}
+
+#[tokio::test]
+async fn a_message_is_sent_with_its_nonce_and_the_token() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let post = post("hello");
+    let posting =
+        Posting { post: &post, nonce: "a nonce that is far too long", answers: Some("9") };
+    let (sent, ()) = tokio::join!(api.send("50", posting), async {
+        let asked = server.next().await;
+        assert_eq!(asked.what, "POST /channels/50/messages");
+        assert_eq!(asked.headers["authorization"], "Bot very-secret");
+        let body = asked.json();
+        assert_eq!(body["nonce"].as_str().unwrap().len(), 25);
+        assert_eq!(body["enforce_nonce"], true);
+        assert_eq!(body["message_reference"]["message_id"], "9");
+        assert_eq!(body["allowed_mentions"], json!({"parse": [], "replied_user": true}));
+        asked.answer(200, &json!({"id": "101", "something": "of tomorrow"}));
+    });
+    assert_eq!(sent, Ok("101".to_owned()));
+    assert!(api.clock_skew().unwrap().abs() < SignedDuration::from_secs(60));
+    assert!(!format!("{api:?}").contains("secret"));
+}
+
+#[tokio::test]
+async fn files_go_along_under_harmless_names() {
+    let file = |name: &str, content| Attachment { name: name.to_owned(), content };
+    let files = vec![
+        file("../a/log.txt", Content::Bytes(b"from the disk"[..].into())),
+        file("plan.md", Content::Text("from memory".to_owned())),
+    ];
+    let post = Post { files, ..post("two files") };
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let posting = Posting { post: &post, nonce: "n", answers: None };
+    let (sent, ()) = tokio::join!(api.send("50", posting), async {
+        let asked = server.next().await;
+        let kind = asked.headers["content-type"].to_str().unwrap();
+        assert!(kind.starts_with("multipart/form-data"), "{kind}");
+        let body = String::from_utf8(asked.body.to_vec()).unwrap();
+        for part in [
+            "name=\"payload_json\"",
+            "\"attachments\":[{\"id\":0,\"filename\":\"log.txt\"},{\"id\":1,",
+            "name=\"files[0]\"; filename=\"log.txt\"",
+            "from the disk",
+            "name=\"files[1]\"; filename=\"plan.md\"",
+            "from memory",
+        ] {
+            assert!(body.contains(part), "{part} is not in {body}");
+        }
+        asked.answer(200, &json!({"id": "101"}));
+    });
+    assert_eq!(sent, Ok("101".to_owned()));
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_is_given_up_before_anything_is_sent() {
+    let length = usize::try_from(chat::LIMITS.file_bytes).unwrap() + 1;
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let content = Content::Bytes(vec![0; length].into());
+    let files = vec![Attachment { name: "x".to_owned(), content }];
+    let post = Post { files, ..Post::default() };
+    let error = api.edit("50", "100", &post).await.unwrap_err();
+    assert_eq!(error.next, Next::GiveUp);
+    assert!(error.reason.contains("larger than 10 MB"), "{error}");
+    assert!(server.try_next().is_none());
+}
+
+#[tokio::test]
+async fn a_message_waits_as_long_as_discord_says() {
+    let n_asked = AtomicU32::new(0);
+    let sent = send(LIMIT, async |asked| {
+        if n_asked.fetch_add(1, Ordering::Relaxed) > 0 {
+            return asked.answer(200, &json!({"id": "101"}));
+        }
+        let headers = [
+            ("x-ratelimit-scope", "user"),
+            ("x-ratelimit-bucket", "b"),
+            ("x-ratelimit-limit", "5"),
+            ("x-ratelimit-remaining", "0"),
+            ("x-ratelimit-reset-after", "0.2"),
+            ("retry-after", "1"),
+        ];
+        let body = json!({"message": "slow down", "retry_after": 0.2, "global": false});
+        asked.answer_with(429, &headers, body.to_string());
+    });
+    assert_eq!(sent.await, Ok("101".to_owned()));
+    assert_eq!(n_asked.into_inner(), 2);
+}
+
+#[tokio::test]
+async fn a_limit_without_an_end_is_not_run_against_for_long() {
+    let n_asked = AtomicU32::new(0);
+    let sent = send(LIMIT, async |asked| {
+        n_asked.fetch_add(1, Ordering::Relaxed);
+        asked.answer(429, &json!({"message": "no", "retry_after": 60.0, "global": true}));
+    });
+    let error = sent.await.unwrap_err();
+    assert_eq!(error.next, Next::Retry { after: Some(Duration::from_secs(5)) });
+    assert!(!error.is_unsure);
+    assert_eq!(n_asked.into_inner(), TRIES);
+}
+
+#[tokio::test]
+async fn refusals_and_silence_have_their_verdicts() {
+    let soon = Next::Retry { after: None };
+    let refusal = |code: u64| json!({"code": code, "message": "no"}).to_string();
+    for (status, body, next, is_unsure) in [
+        (404, refusal(10003), Next::GiveUp, false),
+        (403, refusal(50013), Next::GiveUp, false),
+        (401, refusal(0), Next::Retry { after: Some(Duration::from_secs(60)) }, false),
+        (500, refusal(0), soon, true),
+        (502, "<html>bad gateway</html>".to_owned(), soon, true),
+        (200, "what?".to_owned(), soon, true),
+    ] {
+        let sent = send(LIMIT, async |asked| asked.answer_with(status, &[], body.clone()));
+        let error = sent.await.unwrap_err();
+        assert_eq!((error.next, error.is_unsure), (next, is_unsure), "{status}");
+    }
+    let error = send(LIMIT, async |asked| drop(asked)).await.unwrap_err();
+    assert_eq!((error.next, error.is_unsure), (soon, true), "{error}");
+    let error = send(SHORT, async |asked| asked.hold().await).await.unwrap_err();
+    assert_eq!((error.next, error.is_unsure), (soon, true), "{error}");
+    assert_eq!(error.reason, "Discord did not answer in time");
+}
+
+#[tokio::test]
+async fn what_nobody_takes_was_certainly_not_sent() {
+    // Nobody listens there.
+    let api = Api::new("token", Some("http://127.0.0.1:1")).unwrap();
+    let error = SendError::from(api.me().await.unwrap_err());
+    assert_eq!((error.next, error.is_unsure), (Next::Retry { after: None }, false));
+    for place in ["0", "", "general", "-1"] {
+        let error = api.typing(place).await.unwrap_err();
+        assert_eq!(error.next, Next::GiveUp, "{place}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_changed_deleted_or_found_gone() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let post = post("done");
+    let (changed, ()) = tokio::join!(api.edit("50", "100", &post), async {
+        let asked = server.next().await;
+        assert_eq!(asked.what, "PATCH /channels/50/messages/100");
+        assert_eq!(asked.json()["attachments"], json!([]));
+        asked.answer(200, &json!({"id": "100"}));
+    });
+    assert_eq!(changed, Ok(Changed::Done));
+    let gone = json!({"code": 10008, "message": "Unknown Message"});
+    let asked = server.expect("PATCH /channels/50/messages/100", 404, &gone);
+    let (changed, ()) = tokio::join!(api.edit("50", "100", &post), asked);
+    assert_eq!(changed, Ok(Changed::Gone));
+    let asked = server.expect("DELETE /channels/50/messages/100", 204, &Value::Null);
+    let (deleted, ()) = tokio::join!(api.delete("50", "100"), asked);
+    assert_eq!(deleted, Ok(Changed::Done));
+    let asked = server.expect("POST /channels/50/typing", 204, &Value::Null);
+    let (typed, ()) = tokio::join!(api.typing("50"), asked);
+    assert_eq!(typed, Ok(()));
+}
+
+#[tokio::test]
+async fn commands_are_written_once_and_only_if_they_differ() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let commands = slash::commands(&["codex".to_owned()]);
+    let application = json!({"id": "800"});
+    let (changed, told) = tokio::join!(api.register(&commands), async {
+        server.expect("GET /applications/@me", 200, &application).await;
+        server.expect("GET /applications/800/commands", 200, &json!([])).await;
+        let asked = server.next().await;
+        assert_eq!(asked.what, "PUT /applications/800/commands");
+        let mut told = asked.json();
+        asked.answer(200, &told);
+        // Discord has an order of its own, and says more than it was told.
+        told.as_array_mut().unwrap().reverse();
+        told[0]["version"] = "5".into();
+        told
+    });
+    assert_eq!(changed, Ok(true));
+    let (changed, ()) = tokio::join!(api.register(&commands), async {
+        server.expect("GET /applications/@me", 200, &application).await;
+        server.expect("GET /applications/800/commands", 200, &told).await;
+    });
+    assert_eq!(changed, Ok(false));
+    assert!(server.try_next().is_none());
+}
+
+#[tokio::test]
+async fn buttons_and_commands_are_answered_by_their_ticket() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let ticket = Ticket { application: "800".into(), id: "300".into(), token: "tick-et".into() };
+    let nothing = Response::Nothing;
+    let (answered, ()) = tokio::join!(api.respond(&ticket, &nothing), async {
+        let asked = server.next().await;
+        assert_eq!(asked.what, "POST /interactions/300/tick-et/callback");
+        assert!(!asked.headers.contains_key("authorization"));
+        assert_eq!(asked.json(), json!({"type": 6}));
+        asked.answer(204, &Value::Null);
+    });
+    assert_eq!(answered, Ok(()));
+    let (followed, ()) = tokio::join!(api.follow_up(&ticket, "more", true), async {
+        let asked = server.next().await;
+        assert_eq!(asked.what, "POST /webhooks/800/tick-et");
+        assert_eq!(
+            (&asked.json()["content"], &asked.json()["flags"]),
+            (&"more".into(), &64.into())
+        );
+        asked.answer(200, &json!({"id": "1"}));
+    });
+    assert_eq!(followed, Ok(()));
+    let path = "PATCH /webhooks/800/tick-et/messages/@original";
+    let message = json!({"id": "1"});
+    let asked = server.expect(path, 200, &message);
+    let (edited, ()) = tokio::join!(api.edit_response(&ticket, "done"), asked);
+    assert_eq!(edited, Ok(()));
+    let strange = Ticket { token: "../../users/@me".to_owned(), ..ticket };
+    let refused = api.respond(&strange, &nothing).await.unwrap_err();
+    assert_eq!(SendError::from(refused).next, Next::GiveUp);
+}
+
+#[tokio::test]
+async fn threads_and_direct_channels_are_made_or_found() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let name = "n".repeat(200);
+    let (thread, ()) = tokio::join!(api.begin_thread("50", "100", &name), async {
+        let asked = server.next().await;
+        assert_eq!(asked.what, "POST /channels/50/messages/100/threads");
+        assert_eq!(asked.json()["name"], "n".repeat(100));
+        asked.answer(201, &json!({"id": "100", "type": 11}));
+    });
+    assert_eq!(thread, Ok("100".to_owned()));
+    let there = json!({"code": 160_004, "message": "A thread has already been created"});
+    let asked = server.expect("POST /channels/50/messages/100/threads", 400, &there);
+    let (thread, ()) = tokio::join!(api.begin_thread("50", "100", "\n"), asked);
+    assert_eq!(thread, Ok("100".to_owned()));
+}
+
+#[test]
+fn an_address_is_a_host_and_perhaps_a_path() {
+    let place = |place: &str, is_http| Ok(Base { place: place.to_owned(), is_http });
+    for (url, expected) in [
+        ("https://discord.com", place("discord.com", false)),
+        ("http://127.0.0.1:8080/", place("127.0.0.1:8080", true)),
+        ("http://proxy:80/discord/", place("proxy/discord", true)),
+        ("https://discord.com/api/v10", place("discord.com", false)),
+        ("http://[::1]:99", place("[::1]:99", true)),
+        ("ftp://discord.com", Err(ApiError::Url)),
+        ("https://a:b@discord.com", Err(ApiError::Url)),
+        ("https://discord.com?x", Err(ApiError::Url)),
+        ("discord.com", Err(ApiError::Url)),
+    ] {
+        assert_eq!(base(url), expected, "{url}");
+    }
+    for token in ["", "a b", "a\nb", "ä"] {
+        assert_eq!(Api::new(token, None).unwrap_err(), ApiError::Token);
+    }
+}

@@ -1,0 +1,190 @@
+//! The bot on Discord, for as long as a gateway runs. Of several gateways on one
+//! store one speaks there; the others wait to take over.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{mpsc, watch},
+    time,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    api::Api,
+    desk::{Desk, POSITION},
+    shard::{self, Connection, Fatal, Position},
+};
+use crate::{
+    background::Background,
+    channel::pace::Pace,
+    clock::Millis,
+    gateway::{Gateway, policy::Policy},
+    store::{Store, StoreError, Topic, choices, duties},
+};
+
+/// After how much silence of a gateway another speaks.
+const LEASE: Duration = Duration::from_secs(30);
+/// How often that is renewed or looked at.
+const RENEW: Duration = Duration::from_secs(10);
+/// The wait after the connection was refused for good.
+const REFUSED: Duration = Duration::from_secs(300);
+/// How much may happen before anybody deals with it.
+const WAITING: usize = 1000;
+/// How long what is under way may take to end.
+const ENDING: Duration = Duration::from_secs(3);
+
+/// What a bot is made of.
+pub(crate) struct Parts {
+    pub(crate) token: String,
+    pub(crate) gateway_url: Option<String>,
+    pub(crate) api: Arc<Api>,
+    pub(crate) gateway: Gateway,
+    pub(crate) store: Store,
+    pub(crate) policy: watch::Receiver<Arc<Policy>>,
+    /// Whether this gateway is the one that speaks.
+    pub(crate) on_duty: watch::Sender<bool>,
+}
+
+/// A bot that runs.
+#[derive(Debug)]
+pub(crate) struct Bot(Background);
+
+impl Bot {
+    pub(crate) fn start(parts: Parts) -> Self {
+        Self(Background::start(|stop| parts.work(stop)))
+    }
+
+    /// Takes no more messages, and ends the connection so that it can be picked up.
+    pub(crate) async fn stop(self) {
+        if !self.0.stop(ENDING).await {
+            tracing::warn!("the connection to Discord did not end in time");
+        }
+    }
+}
+
+/// Why a connection is over.
+enum Over {
+    Refused(Fatal),
+    /// Another gateway speaks now, or the store cannot say who does.
+    OffDuty,
+    Stopped,
+}
+
+impl Parts {
+    async fn work(self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            if !self.take_duty().await {
+                stop.run_until_cancelled(time::sleep(RENEW)).await;
+                continue;
+            }
+            self.on_duty.send_replace(true);
+            self.open_outbox().await;
+            match Box::pin(self.connected(&stop)).await {
+                Over::Refused(Fatal { reason }) => {
+                    tracing::error!("Discord refuses the bot: {reason}");
+                    stop.run_until_cancelled(time::sleep(REFUSED)).await;
+                }
+                Over::OffDuty => {
+                    self.on_duty.send_replace(false);
+                    tracing::warn!("another gateway speaks on Discord now");
+                }
+                // The store may have been closed under it.
+                Over::Stopped => {
+                    stop.run_until_cancelled(time::sleep(RENEW)).await;
+                }
+            }
+        }
+        self.give_back().await;
+    }
+
+    /// Listens for as long as this gateway is the one that speaks.
+    async fn connected(&self, stop: &CancellationToken) -> Over {
+        let (tell, events) = mpsc::channel(WAITING);
+        let tasks = TaskTracker::new();
+        let until = stop.child_token();
+        let desk = Desk {
+            gateway: self.gateway.clone(),
+            store: self.store.clone(),
+            api: Arc::clone(&self.api),
+            policy: self.policy.clone(),
+            pace: Arc::new(Pace::new(self.policy.borrow().discord.messages_per_minute)),
+            tasks: tasks.clone(),
+            stop: until.clone(),
+        };
+        let connection = Connection {
+            token: self.token.clone(),
+            gateway_url: self.gateway_url.clone(),
+            api: Arc::clone(&self.api),
+            resume: self.position().await,
+        };
+        let over = {
+            let listening = shard::listen(connection, tell, until.clone());
+            let working = desk.work(events);
+            let both = async { tokio::join!(listening, working).0 };
+            tokio::pin!(both);
+            tokio::select! {
+                ended = &mut both => match ended {
+                    Ok(()) => Over::Stopped,
+                    Err(fatal) => Over::Refused(fatal),
+                },
+                () = self.while_on_duty() => {
+                    until.cancel();
+                    both.await.ok();
+                    Over::OffDuty
+                }
+            }
+        };
+        until.cancel();
+        tasks.close();
+        tasks.wait().await;
+        over
+    }
+
+    /// Returns where an earlier connection stood.
+    async fn position(&self) -> Option<Position> {
+        let found = self.store.read((), |conn, ()| Box::pin(choices::find(conn, POSITION)));
+        let text: Option<String> = found.await.ok().flatten();
+        serde_json::from_str(&text?).ok()
+    }
+
+    async fn take_duty(&self) -> bool {
+        let args = (self.gateway.name().to_owned(), Millis::now());
+        let taken = self.store.write_repeatable(args, |conn, (owner, now)| {
+            Box::pin(duties::take(conn, duties::DISCORD, owner, *now, LEASE))
+        });
+        let taken: Result<bool, StoreError> = taken.await;
+        taken.unwrap_or(false)
+    }
+
+    /// Renews the duty until it is lost.
+    async fn while_on_duty(&self) {
+        let mut n_failures = 0;
+        // Twice the store may be away; a third time the lease is over.
+        while n_failures < 3 {
+            time::sleep(RENEW).await;
+            n_failures = if self.take_duty().await { 0 } else { n_failures + 1 };
+        }
+    }
+
+    /// Lets what waited for this gateway leave.
+    async fn open_outbox(&self) {
+        let woken = self.store.write((), |conn, ()| {
+            conn.wake(Topic::Outbox);
+            Box::pin(async { Ok::<_, StoreError>(()) })
+        });
+        if let Err(error) = woken.await {
+            tracing::debug!(%error, "what waits for Discord is found later");
+        }
+    }
+
+    async fn give_back(&self) {
+        let owner = self.gateway.name().to_owned();
+        let given = self.store.write_repeatable(owner, |conn, owner| {
+            Box::pin(duties::give_back(conn, duties::DISCORD, owner))
+        });
+        let given: Result<(), StoreError> = given.await;
+        if let Err(error) = given {
+            tracing::debug!(%error, "other gateways wait until the lease is over");
+        }
+    }
+}

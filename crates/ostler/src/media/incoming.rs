@@ -1,0 +1,294 @@
+//! Fetches what came with a message. Whatever is wrong with it, the turn begins:
+//! the agent is told what is missing, and why.
+//!
+//! Files are fetched only from hosts that the message's channel vouches for, at
+//! addresses that pass `reach`, without a redirect, up to a size and within a time.
+
+use std::{error::Error as _, io, path::Path, sync::Arc, time::Duration};
+
+use ostler_core::failure::chain;
+use reqwest::{Response, StatusCode, Url};
+use thiserror::Error;
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt as _},
+    task,
+    time::{self, Instant},
+};
+
+use super::{
+    folder::{Folder, Part},
+    kind::{self, HEAD},
+    megabytes, name,
+};
+use crate::{
+    channel::reach::{self, Lookup, Private, PublicOnly},
+    clients::Clients,
+    gateway::inbound::Media,
+    id::JobId,
+};
+
+/// How long it may take to get through.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long everything may take that a turn begins with.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// Hosts that a channel vouches for, as [`host`] writes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Vouched {
+    pub(crate) hosts: Vec<String>,
+    /// Whether they may be on this machine or in a private network, and without
+    /// encryption.
+    pub(crate) may_be_private: bool,
+}
+
+/// What is to be fetched, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) job: JobId,
+    pub(crate) media: &'a [Media],
+    /// The folder of all jobs.
+    pub(crate) root: &'a Path,
+    pub(crate) vouched: &'a [Vouched],
+    pub(crate) max_bytes: u64,
+    /// When nothing more is waited for.
+    pub(crate) until: Instant,
+}
+
+/// What became of a medium.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fetched {
+    /// There was nothing to fetch.
+    AsItWas,
+    File {
+        path: String,
+        kind: &'static str,
+    },
+    Missing(Trouble),
+}
+
+impl Fetched {
+    /// Notes it with the medium.
+    pub(crate) fn note(self, media: &mut Media) {
+        match self {
+            Self::AsItWas => {}
+            Self::File { path, kind } => {
+                media.path = Some(path);
+                media.media_type = Some(kind.to_owned());
+            }
+            Self::Missing(trouble) => media.trouble = Some(trouble.to_string()),
+        }
+    }
+}
+
+/// Why something could not be fetched, for the agent and whoever asks it.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    #[error("it is larger than {} MB", megabytes(*.0))]
+    TooLarge(u64),
+    #[error("it is gone")]
+    Gone,
+    #[error("it is at another address now")]
+    Moved,
+    #[error("its server answered with {0}")]
+    Status(u16),
+    #[error("its server could not be reached")]
+    Unreachable,
+    #[error("it broke off")]
+    BrokenOff,
+    #[error("it took too long")]
+    TooSlow,
+    #[error("its address leads to a private network")]
+    Private,
+    #[error("its address is none from which files of this chat come")]
+    Strange,
+    #[error("the disk is full")]
+    DiskFull,
+    #[error("it could not be stored: {0}")]
+    NotStored(String),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        let is_full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        if is_full.contains(&error.kind()) {
+            return Self::DiskFull;
+        }
+        Self::NotStored(error.to_string())
+    }
+}
+
+/// What fetches.
+#[derive(Debug)]
+pub(crate) struct Fetcher {
+    /// For addresses that may lead anywhere, and for those that may not.
+    anywhere: Clients,
+    public: Clients,
+}
+
+impl Fetcher {
+    pub(crate) fn new() -> Self {
+        Self::with(reach::system())
+    }
+
+    /// Makes one with an address book of its own.
+    pub(crate) fn with(lookup: Lookup) -> Self {
+        let public = Clients::new(CONNECT).with_names(Arc::new(PublicOnly(lookup)));
+        Self { anywhere: Clients::new(CONNECT), public }
+    }
+
+    /// Fetches what has a URL and is not on this machine yet; says of each medium
+    /// what became of it. Dropped, it leaves nothing half-done.
+    pub(crate) async fn fetch(&self, wanted: Wanted<'_>) -> Vec<Fetched> {
+        let mut all = Vec::with_capacity(wanted.media.len());
+        for (number, media) in (1..).zip(wanted.media) {
+            all.push(match media {
+                Media { path: None, url: Some(url), .. } => {
+                    self.fetch_one(wanted, number, url).await.unwrap_or_else(|trouble| {
+                        tracing::warn!(job = %wanted.job, number, %trouble, "an attachment is missing");
+                        Fetched::Missing(trouble)
+                    })
+                }
+                Media { .. } => Fetched::AsItWas,
+            });
+        }
+        all
+    }
+
+    async fn fetch_one(
+        &self,
+        wanted: Wanted<'_>,
+        number: usize,
+        url: &str,
+    ) -> Result<Fetched, Trouble> {
+        let url = Url::parse(url).map_err(|_| Trouble::Strange)?;
+        let vouched = vouched_for(wanted.vouched, &url).ok_or(Trouble::Strange)?;
+        let name = format!("{number}-{}", name::of_url(&url));
+        let (root, job, found) = (wanted.root.to_owned(), wanted.job, name.clone());
+        let (path, place) = blocking(move || {
+            let folder = Folder::open(&root, job)?;
+            Ok((folder.path(&found), Place::of(&folder, &found, number)?))
+        })
+        .await?;
+        let start = match place {
+            Place::There(start) => start,
+            Place::Free(part, file) => {
+                let mut file = tokio::fs::File::from_std(file);
+                let download = self.download(vouched, &url, wanted.max_bytes, &mut file);
+                let downloaded = time::timeout_at(wanted.until, download).await;
+                let start = downloaded.unwrap_or(Err(Trouble::TooSlow))?;
+                blocking(move || part.keep(&name)).await?;
+                start
+            }
+        };
+        let Some(path) = path.to_str() else {
+            return Err(Trouble::NotStored("its path is no text".to_owned()));
+        };
+        Ok(Fetched::File { path: path.to_owned(), kind: kind::of(&start) })
+    }
+
+    /// Writes what is at a URL to a file, and returns how it begins.
+    async fn download(
+        &self,
+        vouched: &Vouched,
+        url: &Url,
+        max_bytes: u64,
+        file: &mut (impl AsyncWrite + Unpin),
+    ) -> Result<Vec<u8>, Trouble> {
+        let clients = if vouched.may_be_private { &self.anywhere } else { &self.public };
+        if !vouched.may_be_private {
+            reach::check(url.as_str()).map_err(|Private| Trouble::Private)?;
+        }
+        let response = match clients.client(url.as_str()) {
+            Ok(client) => client.get(url.clone()).send().await,
+            Err(error) => Err(error),
+        };
+        let response = response.map_err(|error| unreachable(error.without_url()))?;
+        match response.status() {
+            StatusCode::OK => receive(response, max_bytes, file).await,
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::GONE => Err(Trouble::Gone),
+            status if status.is_redirection() => Err(Trouble::Moved),
+            status => Err(Trouble::Status(status.as_u16())),
+        }
+    }
+}
+
+/// What there is of a file when it is wanted.
+enum Place {
+    /// It was fetched before, and begins like this.
+    There(Vec<u8>),
+    Free(Part, std::fs::File),
+}
+
+impl Place {
+    fn of(folder: &Folder, name: &str, number: usize) -> io::Result<Self> {
+        match folder.start_of(name)? {
+            Some(start) => Ok(Self::There(start)),
+            None => folder.begin(number).map(|(part, file)| Self::Free(part, file)),
+        }
+    }
+}
+
+/// Returns the host of a URL, with its port if that is not the usual one.
+pub(crate) fn host(url: &Url) -> Option<String> {
+    let host = url.host_str()?;
+    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+}
+
+fn vouched_for<'a>(all: &'a [Vouched], url: &Url) -> Option<&'a Vouched> {
+    let host = host(url)?;
+    let is_anonymous = url.username().is_empty() && url.password().is_none();
+    let vouched = all.iter().find(|vouched| vouched.hosts.contains(&host))?;
+    let is_fit = match url.scheme() {
+        "https" => true,
+        "http" => vouched.may_be_private,
+        _ => false,
+    };
+    (is_fit && is_anonymous).then_some(vouched)
+}
+
+/// Writes the body of an answer to a file, and returns how it begins. A body that
+/// has no end is cut.
+async fn receive(
+    mut response: Response,
+    max_bytes: u64,
+    file: &mut (impl AsyncWrite + Unpin),
+) -> Result<Vec<u8>, Trouble> {
+    if response.content_length().is_some_and(|length| length > max_bytes) {
+        return Err(Trouble::TooLarge(max_bytes));
+    }
+    let (mut start, mut length) = (Vec::new(), 0_u64);
+    while let Some(chunk) = response.chunk().await.map_err(|_| Trouble::BrokenOff)? {
+        length = length.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
+        if length > max_bytes {
+            return Err(Trouble::TooLarge(max_bytes));
+        }
+        let missing = HEAD.saturating_sub(start.len()).min(chunk.len());
+        start.extend_from_slice(chunk.get(..missing).unwrap_or_default());
+        file.write_all(&chunk).await?;
+    }
+    // Only now it is known whether all of it was written.
+    file.flush().await?;
+    Ok(start)
+}
+
+fn unreachable(error: reqwest::Error) -> Trouble {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if cause.is::<Private>() {
+            return Trouble::Private;
+        }
+        source = cause.source();
+    }
+    tracing::debug!(error = chain(&error), "an attachment's server could not be reached");
+    Trouble::Unreachable
+}
+
+/// Does what waits for the disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+#[cfg(test)]
+mod tests;

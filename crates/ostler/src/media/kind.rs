@@ -1,0 +1,118 @@
+//! What a file is, by what is in it. A name says what somebody wants it to be. Pure.
+
+/// How much of the beginning of a file is looked at, in bytes.
+pub(crate) const HEAD: usize = 1024;
+
+/// What is said of a file of which nothing is known.
+const UNKNOWN: &str = "application/octet-stream";
+
+/// How files of one sort begin.
+struct Magic {
+    kind: &'static str,
+    /// Bytes, and where they stand.
+    parts: &'static [(usize, &'static [u8])],
+}
+
+/// What is known, the more exact before the less exact.
+#[rustfmt::skip]
+const TABLE: &[Magic] = &[
+    magic("image/png", &[(0, b"\x89PNG\r\n\x1a\n")]),
+    magic("image/jpeg", &[(0, b"\xff\xd8\xff")]),
+    magic("image/gif", &[(0, b"GIF87a")]),
+    magic("image/gif", &[(0, b"GIF89a")]),
+    magic("image/webp", &[(0, b"RIFF"), (8, b"WEBP")]),
+    magic("audio/wav", &[(0, b"RIFF"), (8, b"WAVE")]),
+    magic("application/pdf", &[(0, b"%PDF-")]),
+    magic("audio/mp4", &[(4, b"ftypM4A ")]),
+    magic("image/heic", &[(4, b"ftyphei")]),
+    magic("image/heic", &[(4, b"ftypmif1")]),
+    magic("image/avif", &[(4, b"ftypavif")]),
+    magic("video/quicktime", &[(4, b"ftypqt  ")]),
+    magic("video/mp4", &[(4, b"ftyp")]),
+    magic("audio/ogg", &[(0, b"OggS")]),
+    magic("audio/mpeg", &[(0, b"ID3")]),
+    magic("audio/mpeg", &[(0, b"\xff\xfb")]),
+    magic("audio/mpeg", &[(0, b"\xff\xf3")]),
+    magic("audio/mpeg", &[(0, b"\xff\xf2")]),
+    magic("application/zip", &[(0, b"PK\x03\x04")]),
+    magic("application/zip", &[(0, b"PK\x05\x06")]),
+];
+
+const fn magic(kind: &'static str, parts: &'static [(usize, &'static [u8])]) -> Magic {
+    Magic { kind, parts }
+}
+
+/// Returns the media type of a file that begins with these bytes: all of it, or
+/// the first [`HEAD`] bytes.
+pub(crate) fn of(start: &[u8]) -> &'static str {
+    let begins =
+        |(at, bytes): &(usize, &[u8])| start.get(*at..).is_some_and(|rest| rest.starts_with(bytes));
+    match TABLE.iter().find(|magic| magic.parts.iter().all(begins)) {
+        Some(magic) => magic.kind,
+        None if is_text(start) => "text/plain",
+        None => UNKNOWN,
+    }
+}
+
+fn is_text(start: &[u8]) -> bool {
+    let text = match str::from_utf8(start) {
+        Ok(text) => text,
+        // The end of what was read may go through a character.
+        Err(error) if error.error_len().is_none() && start.len() >= HEAD => {
+            let whole = start.get(..error.valid_up_to()).unwrap_or_default();
+            str::from_utf8(whole).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    !text.contains(|c: char| c.is_control() && !"\t\n\r\x0c\x1b".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_what_it_contains() {
+        for (bytes, kind) in [
+            (&b"\x89PNG\r\n\x1a\n\0\0"[..], "image/png"),
+            (b"\xff\xd8\xff\xe0\0\x10JFIF", "image/jpeg"),
+            (b"GIF89a..", "image/gif"),
+            (b"RIFF\x10\0\0\0WEBPVP8 ", "image/webp"),
+            (b"RIFF\x10\0\0\0WAVEfmt ", "audio/wav"),
+            (b"RIFF\x10\0\0\0AVI LIST", UNKNOWN),
+            (b"%PDF-1.7\n%\xe2\xe3", "application/pdf"),
+            (b"\0\0\0\x20ftypisom\0\0\x02\0", "video/mp4"),
+            (b"\0\0\0\x20ftypM4A \0\0\x02\0", "audio/mp4"),
+            (b"\0\0\0\x20ftypheic\0\0\x02\0", "image/heic"),
+            (b"OggS\0\x02", "audio/ogg"),
+            (b"ID3\x04\0", "audio/mpeg"),
+            (b"\xff\xfb\x90\x44", "audio/mpeg"),
+            (b"PK\x03\x04\x14\0", "application/zip"),
+            (b"\x7fELF\x02\x01", UNKNOWN),
+            (b"#!/bin/sh\n\techo \x1b[1m", "text/plain"),
+            ("größe\r\n".as_bytes(), "text/plain"),
+            (b"caf\xe9", UNKNOWN),
+            (b"a\0b", UNKNOWN),
+            (b"", "text/plain"),
+        ] {
+            assert_eq!(of(bytes), kind, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_cut_within_a_character_is_a_text() {
+        let long = "é".repeat(HEAD);
+        assert_eq!(of(&long.as_bytes()[..HEAD]), "text/plain");
+        assert_eq!(of(&format!("x{long}").as_bytes()[..HEAD]), "text/plain");
+        assert_eq!(of(&long.as_bytes()[..3]), UNKNOWN);
+    }
+
+    proptest! {
+        #[test]
+        fn any_file_has_a_type(bytes: Vec<u8>) {
+            prop_assert!(of(&bytes).contains('/'));
+        }
+    }
+}

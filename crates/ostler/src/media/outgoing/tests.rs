@@ -1,0 +1,187 @@
+//! What may be sent, and what may not.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use rustix::fs::{CWD, mknodat};
+use tempfile::TempDir;
+
+use super::*;
+
+const MAX: u64 = 1024 * 1024;
+
+/// A folder in which an agent works, and one beside it.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for path in ["work/sub", "shared", "elsewhere"] {
+            fs::create_dir_all(folder.path().join(path)).unwrap();
+        }
+        let place = Self { folder };
+        for path in ["work/a.png", "work/sub/b.png", "shared/c.png", "elsewhere/secret.png"] {
+            fs::write(place.at(path), path).unwrap();
+        }
+        place
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    fn resolve(&self, token: &str) -> Result<Attachment, Refused> {
+        resolve(token, Some(&self.at("work")), &[self.at("gone"), self.at("shared")], MAX)
+    }
+
+    #[track_caller]
+    fn sends(&self, token: &str, content: &str) {
+        let sent = self.resolve(token).unwrap();
+        assert_eq!(sent.content, Content::Bytes(content.as_bytes().into()), "{token}");
+    }
+
+    #[track_caller]
+    fn refuses(&self, token: &str, why: &Refused) {
+        assert_eq!(self.resolve(token).as_ref(), Err(why), "{token}");
+    }
+}
+
+#[test]
+fn a_file_in_the_working_directory_or_a_listed_folder_is_sent() {
+    let place = Place::new();
+    for token in ["a.png", "./a.png", "sub/../a.png", "../work/a.png", "sub/../../work/./a.png"] {
+        place.sends(token, "work/a.png");
+    }
+    place.sends("sub/b.png", "work/sub/b.png");
+    place.sends(place.at("work/sub/b.png").to_str().unwrap(), "work/sub/b.png");
+    place.sends(place.at("shared/c.png").to_str().unwrap(), "shared/c.png");
+    place.sends("../shared/c.png", "shared/c.png");
+    assert_eq!(place.resolve("sub/b.png").unwrap().name, "b.png");
+}
+
+#[test]
+fn what_lies_outside_is_refused_in_the_same_words_whether_it_is_there_or_not() {
+    let place = Place::new();
+    symlink(place.at("elsewhere/secret.png"), place.at("work/link.png")).unwrap();
+    symlink(place.at("elsewhere/nothing.png"), place.at("work/dangling.png")).unwrap();
+    symlink("../../elsewhere", place.at("work/sub/out")).unwrap();
+    symlink(place.at("work/loop.png"), place.at("work/loop.png")).unwrap();
+    fs::create_dir(place.at("workshop")).unwrap();
+    fs::write(place.at("workshop/d.png"), "beside").unwrap();
+    for token in [
+        "../elsewhere/secret.png",
+        "../elsewhere/nothing.png",
+        "../../../../../../../../etc/passwd",
+        "/etc/passwd",
+        "/etc/no-such-file",
+        "/etc",
+        "..",
+        "link.png",
+        "dangling.png",
+        "sub/out/secret.png",
+        "sub/out/nothing.png",
+        "loop.png",
+        "../workshop/d.png",
+        "no-such-file.png",
+        "a.png/b.png",
+        "nul\0.png",
+        "",
+    ] {
+        if token.is_empty() {
+            // The folder itself.
+            place.refuses(token, &Refused::NotAFile);
+        } else {
+            place.refuses(token, &Refused::NotHere);
+        }
+    }
+    let secret = place.at("elsewhere/secret.png");
+    place.refuses(secret.to_str().unwrap(), &Refused::NotHere);
+    let words = Refused::NotHere.to_string();
+    assert!(!words.contains('/'), "{words}");
+}
+
+#[test]
+fn a_link_counts_by_where_it_ends() {
+    let place = Place::new();
+    symlink("sub/b.png", place.at("work/inside.png")).unwrap();
+    symlink(place.at("shared"), place.at("work/there")).unwrap();
+    symlink(place.at("work/a.png"), place.at("elsewhere/back.png")).unwrap();
+    symlink(place.at("work"), place.at("alias")).unwrap();
+    place.sends("inside.png", "work/sub/b.png");
+    place.sends("there/c.png", "shared/c.png");
+    place.sends("../elsewhere/back.png", "work/a.png");
+    place.sends(place.at("alias/a.png").to_str().unwrap(), "work/a.png");
+    let by_alias = resolve("a.png", Some(&place.at("alias")), &[], MAX);
+    assert_eq!(by_alias.unwrap().name, "a.png");
+}
+
+#[test]
+fn what_is_no_file_is_refused_without_waiting() {
+    let place = Place::new();
+    mknodat(CWD, place.at("work/pipe.png"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    std::os::unix::net::UnixListener::bind(place.at("work/s.png")).unwrap();
+    for token in ["pipe.png", "s.png", "sub", ".", "sub/.."] {
+        place.refuses(token, &Refused::NotAFile);
+    }
+    // Devices lie where nobody lists a folder; this one is listed to see.
+    let devices = [PathBuf::from("/dev")];
+    for device in ["/dev/zero", "/dev/null", "/dev/full"] {
+        assert_eq!(resolve(device, None, &devices, MAX), Err(Refused::NotAFile), "{device}");
+    }
+}
+
+#[test]
+fn a_file_is_sent_up_to_the_limit_and_not_if_it_is_empty() {
+    let place = Place::new();
+    let write = |name: &str, length: u64| {
+        File::create(place.at("work").join(name)).unwrap().set_len(length).unwrap();
+    };
+    write("none.bin", 0);
+    write("most.bin", MAX);
+    write("more.bin", MAX + 1);
+    write("huge.bin", 1 << 40);
+    assert!(place.resolve("most.bin").is_ok());
+    place.refuses("none.bin", &Refused::Empty);
+    place.refuses("more.bin", &Refused::TooLarge(MAX));
+    place.refuses("huge.bin", &Refused::TooLarge(MAX));
+    assert_eq!(Refused::TooLarge(MAX).to_string(), "it is larger than 1 MB");
+}
+
+#[test]
+fn without_a_working_directory_only_the_listed_folders_count() {
+    let place = Place::new();
+    let allowed = [place.at("shared")];
+    let of = |path: &str| resolve(place.at(path).to_str().unwrap(), None, &allowed, MAX);
+    assert!(of("shared/c.png").is_ok());
+    assert_eq!(of("work/a.png"), Err(Refused::NotHere));
+    assert_eq!(resolve("c.png", None, &allowed, MAX), Err(Refused::NotHere));
+}
+
+#[test]
+fn a_link_that_takes_the_place_of_what_was_checked_is_not_followed() {
+    let place = Place::new();
+    let work = fs::canonicalize(place.at("work")).unwrap();
+    let sub = Path::new("sub/b.png");
+    assert!(open_within(&work, sub).is_ok());
+    fs::remove_dir_all(place.at("work/sub")).unwrap();
+    symlink(place.at("elsewhere"), place.at("work/sub")).unwrap();
+    fs::write(place.at("elsewhere/b.png"), "secret").unwrap();
+    assert_eq!(open_within(&work, sub).unwrap_err(), Refused::Closed);
+    fs::remove_file(place.at("work/a.png")).unwrap();
+    symlink(place.at("elsewhere/b.png"), place.at("work/a.png")).unwrap();
+    assert_eq!(open_within(&work, Path::new("a.png")).unwrap_err(), Refused::NotAFile);
+    fs::rename(&work, place.at("moved")).unwrap();
+    symlink(place.at("elsewhere"), &work).unwrap();
+    assert_eq!(open_within(&work, Path::new("b.png")).unwrap_err(), Refused::Closed);
+}
+
+#[test]
+fn a_file_that_nobody_may_read_is_not_sent() {
+    let place = Place::new();
+    fs::set_permissions(place.at("work/a.png"), fs::Permissions::from_mode(0o000)).unwrap();
+    // The administrator may read anything.
+    if File::open(place.at("work/a.png")).is_err() {
+        place.refuses("a.png", &Refused::Closed);
+    }
+}

@@ -1,0 +1,220 @@
+//! What is a token, and what is left of the text.
+
+use proptest::{collection::vec, prelude::*, sample::select};
+
+use super::*;
+
+#[track_caller]
+fn check(text: &str, left: &str, tokens: &[&str]) {
+    let taken = take(text);
+    assert_eq!((taken.text.as_str(), taken.tokens), (left, strings(tokens)), "{text:?}");
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[test]
+fn a_token_is_found_anywhere_in_a_line_and_leaves_no_gap() {
+    for (text, left, token) in [
+        ("MEDIA:a.png", "", "a.png"),
+        ("MEDIA: ./a.png", "", "./a.png"),
+        ("MEDIA:\t../up/a", "", "../up/a"),
+        ("  MEDIA:/tmp/a", "", "/tmp/a"),
+        ("See MEDIA:a.png now", "See now", "a.png"),
+        ("See MEDIA:a.png.", "See", "a.png"),
+        ("See MEDIA:a.png!", "See!", "a.png"),
+        ("MEDIA:x/y here", "here", "x/y"),
+        ("one\nMEDIA:a.png\ntwo", "one\ntwo", "a.png"),
+        ("one\r\nMEDIA:a.png\r\ntwo\r\n", "one\r\ntwo\r\n", "a.png"),
+        ("one \n\n two MEDIA:a.png \n", "one \n\n two \n", "a.png"),
+        ("- MEDIA:a.png\n2. MEDIA:\n", "2. MEDIA:\n", "a.png"),
+        ("1) MEDIA:a.png\nx", "x", "a.png"),
+        ("MEDIA:HTTPS.png", "", "HTTPS.png"),
+        ("MEDIA:https://a.b/c?d=e,f#g", "", "https://a.b/c?d=e,f#g"),
+        ("MEDIA:HTTPS://A.B/c", "", "HTTPS://A.B/c"),
+        ("MEDIA:http://a.b/(c)", "", "http://a.b/(c)"),
+        ("MEDIA:./bild(1).png", "", "./bild(1).png"),
+        ("MEDIA:./bild(1)", "", "./bild(1)"),
+        ("MEDIA:schöne/größe.jpg", "", "schöne/größe.jpg"),
+        ("MEDIA:.hidden/x", "", ".hidden/x"),
+        ("MEDIA:a:b/c.png", "MEDIA:a:b/c.png", ""),
+        ("MEDIA:./a:b.png", "", "./a:b.png"),
+    ] {
+        let tokens = [token];
+        check(text, left, if token.is_empty() { &[] } else { &tokens });
+    }
+}
+
+#[test]
+fn what_stands_around_a_token_goes_with_it() {
+    for (text, left) in [
+        ("MEDIA:\"my file.png\"", ""),
+        ("MEDIA: 'my file.png'", ""),
+        ("MEDIA:`my file.png`,", ""),
+        ("MEDIA:<my file.png>", ""),
+        ("MEDIA:[my file.png].", ""),
+        ("MEDIA:“my file.png”", ""),
+        ("MEDIA:(<my file.png>)", ""),
+        ("`MEDIA:my file.png`", ""),
+        ("\"MEDIA: my file.png\"", ""),
+        ("(MEDIA:\"my file.png\")", ""),
+        ("so (MEDIA:\"my file.png\"), yes", "so yes"),
+        ("so (see MEDIA:\"my file.png\") yes", "so (see) yes"),
+        ("\"«MEDIA:my file.png»\"", "\"\""),
+    ] {
+        check(text, left, &["my file.png"]);
+    }
+    for text in
+        ["(MEDIA:a.png)", "[MEDIA:a.png],", "<MEDIA: a.png>", "{MEDIA:a.png}.", "'MEDIA:a.png'"]
+    {
+        check(text, "", &["a.png"]);
+    }
+    check("\"see MEDIA:a.png\", he said", "\"see\", he said", &["a.png"]);
+    check("(MEDIA:a.png", "(", &["a.png"]);
+}
+
+#[test]
+fn a_line_may_have_several() {
+    check("MEDIA:a.png MEDIA:b.png", "", &["a.png", "b.png"]);
+    check("Files: MEDIA:a.png, MEDIA:b.png.", "Files:", &["a.png", "b.png"]);
+    check("a MEDIA:1.png b (MEDIA:2.png) c", "a b c", &["1.png", "2.png"]);
+    check("`MEDIA:a.png MEDIA:b.png`", "", &["a.png", "b.png"]);
+    check("MEDIA:a.png MEDIA:a.png", "", &["a.png", "a.png"]);
+}
+
+#[test]
+fn what_only_looks_like_a_token_stays() {
+    for text in [
+        "no such thing",
+        "media:a.png",
+        "Media:a.png",
+        "MULTIMEDIA:a.png",
+        "xMEDIA:a.png",
+        "MEDIA:",
+        "MEDIA: ",
+        "MEDIA: they came in crowds",
+        "MEDIA:files",
+        "MEDIA:..",
+        "MEDIA:/",
+        "MEDIA:./",
+        "MEDIA:\"\"",
+        "MEDIA:file:///etc/passwd",
+        "MEDIA:data:image/png;base64,AAAA",
+        "MEDIA:javascript:alert/1",
+        "MEDIA:ftp://a.b/c",
+        "MEDIA:C:/a.png",
+        "MEDIA:http://",
+        "MEDIA:\"http://a.b/c d\"",
+        "MEDIA:\"a\u{7}.png\"",
+        "MEDIA:a\u{1b}[31m.png",
+        "MEDIA:\"a.png\"b",
+        "MEDIA:MEDIA:a.png",
+        "MEDIA: MEDIA:a.png",
+        "MEDIA:a.png ```",
+    ] {
+        check(text, text, &[]);
+    }
+    let long = format!("MEDIA:/{}", "x".repeat(LONGEST));
+    check(&long, &long, &[]);
+}
+
+#[test]
+fn nothing_in_a_fenced_block_is_a_token() {
+    for text in [
+        "```\nMEDIA:a.png\n```\n",
+        "```sh MEDIA:a.png\nMEDIA:a.png\n",
+        "  ~~~~\n~~~\nMEDIA:a.png\n```\n~~~~\n",
+        "> ```\n> MEDIA:a.png\n> ```",
+        "````\n```\nMEDIA:a.png\n```\n````",
+        "```\n``` x\nMEDIA:a.png\n```",
+    ] {
+        check(text, text, &[]);
+    }
+    check("```\nx\n```\nMEDIA:a.png", "```\nx\n```\n", &["a.png"]);
+    check("```x``` MEDIA:a.png", "```x```", &["a.png"]);
+    check("``\nMEDIA:a.png", "``\n", &["a.png"]);
+}
+
+/// What answers are made of here.
+const PIECES: [&str; 34] = [
+    "MEDIA:",
+    "MEDIA: ",
+    " ",
+    "\n",
+    "\r\n",
+    "\t",
+    "\"",
+    "'",
+    "`",
+    "```",
+    "~~~",
+    "(",
+    ")",
+    "[",
+    "]",
+    "<",
+    ">",
+    "“",
+    "”",
+    ",",
+    ".",
+    "a.png",
+    "./b",
+    "/c",
+    "x",
+    "..",
+    "http://a.b/c",
+    "ftp://x",
+    ":",
+    "/",
+    "- ",
+    "\u{1b}",
+    "é",
+    "\u{a0}",
+];
+
+/// Texts in which there may be tokens of every sort.
+fn any_answer() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![8 => select(&PIECES[..]).prop_map(str::to_owned), 1 => ".{0,5}"];
+    vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2048))]
+
+    #[test]
+    fn every_token_stood_in_the_text_and_taking_twice_takes_nothing_more(text in any_answer()) {
+        let taken = take(&text);
+        for token in &taken.tokens {
+            prop_assert!(text.contains(token.as_str()), "{:?}", token);
+            prop_assert!(!token.contains(char::is_control) && !token.is_empty());
+        }
+        prop_assert_eq!(taken.tokens.is_empty(), taken.text == text);
+        let again = take(&taken.text);
+        prop_assert_eq!(&again.tokens, &Vec::<String>::new(), "{:?}", taken.text);
+        prop_assert_eq!(again.text, taken.text);
+    }
+
+    #[test]
+    fn what_is_left_stood_in_the_text_in_the_same_order(text in any_answer()) {
+        let mut all = text.chars();
+        prop_assert!(take(&text).text.chars().all(|left| all.any(|c| c == left)));
+    }
+
+    #[test]
+    fn a_text_without_the_mark_is_returned_exactly(text in "(?s).{0,200}") {
+        let text = text.replace(MARK, "");
+        prop_assume!(!text.contains(MARK));
+        prop_assert_eq!(take(&text), Taken { text, tokens: Vec::new() });
+    }
+
+    #[test]
+    fn a_path_with_a_blank_between_quotes_comes_back_as_it_was(
+        name in "[a-z0-9 _()é-]{0,20}", before in "[a-z ]{0,10}",
+    ) {
+        let place = format!("./{}x.png", name.trim_start());
+        let taken = take(&format!("{before} MEDIA:\"{place}\" after"));
+        prop_assert_eq!(taken.tokens, [place]);
+    }
+}

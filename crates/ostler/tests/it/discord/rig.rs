@@ -1,0 +1,104 @@
+//! A server with a channel in it, people, and a gateway whose bot is there.
+
+use serde_json::{Value, json};
+
+use crate::{
+    discord_double::{ChangeKind, Discord, Message},
+    gateway::daemon::Daemon,
+    support::{LIMIT, Place},
+};
+
+/// Everything that a conversation on Discord takes.
+pub(super) struct Rig {
+    pub(super) place: Place,
+    pub(super) discord: Discord,
+    pub(super) daemon: Option<Daemon>,
+    pub(super) guild: u64,
+    pub(super) channel: u64,
+    pub(super) ann: u64,
+    pub(super) bob: u64,
+}
+
+impl Rig {
+    /// Starts a gateway whose bot talks to everybody in the server.
+    pub(super) fn start() -> Self {
+        Self::with(|_, _| {})
+    }
+
+    /// Starts one whose settings were changed.
+    pub(super) fn with(change: impl FnOnce(&Self, &mut Value)) -> Self {
+        let discord = Discord::start();
+        let guild = discord.guild("Stable");
+        let channel = discord.channel(guild, "yard");
+        let (ann, bob) = (discord.user("ann"), discord.user("bob"));
+        let place = Place::new();
+        let mut rig = Self { place, discord, daemon: None, guild, channel, ann, bob };
+        let mut settings = json!({
+            "agent": { "permissions": "bypass" },
+            "discord": {
+                "token": rig.discord.token(),
+                "guilds": [guild.to_string()],
+                "api_url": rig.discord.api_url(),
+                "gateway_url": rig.discord.gateway_url(),
+            },
+        });
+        change(&rig, &mut settings);
+        rig.daemon = Some(Daemon::start(&rig.place, &settings));
+        rig.discord.wait_until_ready(LIMIT);
+        rig
+    }
+
+    /// Says something to the bot in the channel.
+    pub(super) fn ask(&self, text: &str) -> u64 {
+        self.discord.say(self.channel, self.ann, &self.mentioning(text))
+    }
+
+    /// Returns a text that mentions the bot.
+    pub(super) fn mentioning(&self, text: &str) -> String {
+        format!("<@{}> {text}", self.discord.bot_id())
+    }
+
+    /// Waits until the bot has answered a message, and returns what it said: all
+    /// messages of the channel by the bot, once they are this.
+    pub(super) fn wait_for(
+        &self,
+        what: &str,
+        channel: u64,
+        is_it: impl Fn(&[Message]) -> bool,
+    ) -> Vec<Message> {
+        let bot = self.discord.bot_id();
+        self.discord.wait_for(what, LIMIT, |world| {
+            let said: Vec<Message> = world
+                .messages(channel)
+                .into_iter()
+                .filter(|it| it.author == bot)
+                .cloned()
+                .collect();
+            is_it(&said).then_some(said)
+        })
+    }
+
+    /// Waits for a message of the bot's that has this in it.
+    pub(super) fn wait_for_text(&self, text: &str) -> Message {
+        let said = self.wait_for(text, self.channel, |said| {
+            said.iter().any(|message| message.content.contains(text))
+        });
+        said.into_iter().find(|message| message.content.contains(text)).unwrap()
+    }
+
+    /// Returns what the bot did in the channel, typing apart.
+    pub(super) fn n_sent(&self) -> usize {
+        let changes = self.discord.changes(self.channel);
+        changes.iter().filter(|change| change.kind == ChangeKind::Sent).count()
+    }
+
+    pub(super) fn log(&self) -> String {
+        self.daemon.as_ref().unwrap().log()
+    }
+
+    /// Ends the gateway as a crash does, and starts it again.
+    pub(super) fn crash_and_start(&mut self) {
+        drop(self.daemon.take());
+        self.daemon = Some(Daemon::start_again(&self.place));
+    }
+}

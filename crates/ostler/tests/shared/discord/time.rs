@@ -1,0 +1,67 @@
+//! Discord's times: snowflakes that carry a moment, and moments as text.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The first second of 2015, from which snowflakes count.
+const EPOCH: u64 = 1_420_070_400_000;
+
+/// Returns the milliseconds since 1970.
+pub(super) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    u64::try_from(since.as_millis()).unwrap()
+}
+
+/// Returns the first snowflake of a moment.
+pub(super) fn snowflake(millis: u64) -> u64 {
+    (millis - EPOCH) << 22
+}
+
+/// Returns the moment that a snowflake was made, as text.
+pub(super) fn made_at(snowflake: u64) -> String {
+    text((snowflake >> 22) + EPOCH)
+}
+
+/// Returns a moment as Discord writes it.
+pub(super) fn text(millis: u64) -> String {
+    let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
+    let (year, month, day) = date(days);
+    let (seconds, millis) = (rest / 1000, rest % 1000);
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{millis:03}000+00:00",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+/// Returns the date of a day since 1970.
+fn date(mut days: u64) -> (u64, u64, u64) {
+    let leap =
+        |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 1;
+    for length in lengths {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_written_with_microseconds_and_an_offset() {
+        assert_eq!(text(1_709_210_096_789), "2024-02-29T12:34:56.789000+00:00");
+        assert_eq!(made_at(snowflake(1_767_225_600_000)), "2026-01-01T00:00:00.000000+00:00");
+    }
+}

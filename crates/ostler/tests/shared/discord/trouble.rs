@@ -1,0 +1,137 @@
+//! What tests let go wrong, and what they set otherwise than usual.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Discord, World, fault::Fault, limits::Bucket, session::Out};
+
+impl Discord {
+    /// Sets the interval of heartbeats for connections to come.
+    pub(crate) fn heartbeat(&self, interval: Duration) {
+        self.shared.change(|world| world.heartbeat = interval);
+    }
+
+    /// Sets how long an interaction waits for its first answer.
+    pub(crate) fn patience(&self, patience: Duration) {
+        self.shared.change(|world| world.patience = patience);
+    }
+
+    /// Sets how many requests a bucket allows in what time.
+    pub(crate) fn limit(&self, bucket: Bucket, requests: u32, per: Duration) {
+        self.shared.change(|world| world.limits.set(bucket, requests, per));
+    }
+
+    /// Takes all rate limits away.
+    pub(crate) fn relax(&self) {
+        self.shared.change(|world| world.limits.relax());
+    }
+
+    /// Plans a fault for the next requests whose `METHOD /path` contains a text, with
+    /// the path after the version: `POST /channels/1/messages`.
+    pub(crate) fn plan(&self, requests: usize, containing: &str, fault: Fault) {
+        self.shared.change(|world| world.faults.plan(requests, containing, fault));
+    }
+
+    /// Refuses the next requests with 429.
+    pub(crate) fn limit_next(&self, requests: usize, retry_after: f64, global: bool) {
+        self.plan(requests, "", Fault::Limit { retry_after, global });
+    }
+
+    /// Refuses the next requests with this status.
+    pub(crate) fn fail_next(&self, requests: usize, status: u16) {
+        self.plan(requests, "", Fault::Fail(status));
+    }
+
+    /// Does the next requests and never answers.
+    pub(crate) fn hang_next(&self, requests: usize) {
+        self.plan(requests, "", Fault::Hang);
+    }
+
+    /// Does the next requests and answers after a while.
+    pub(crate) fn answer_late(&self, requests: usize, delay: Duration) {
+        self.plan(requests, "", Fault::Late(delay));
+    }
+
+    /// Drops every connection of the gateway without a word.
+    pub(crate) fn cut(&self) {
+        self.shared.change(|world| {
+            for link in world.links.values() {
+                link.send(Out::Cut);
+            }
+        });
+    }
+
+    /// Closes every connection of the gateway. What cannot be resumed is forgotten.
+    pub(crate) fn close(&self, code: u16) {
+        self.shared.change(|world| {
+            for link in world.links.values() {
+                link.send(Out::Close(code, "Closed by the test."));
+            }
+            if matches!(code, 1000 | 1001 | 4007 | 4009) {
+                world.forget_sessions();
+            }
+        });
+    }
+
+    /// Asks every client to connect anew and resume.
+    pub(crate) fn ask_reconnect(&self) {
+        self.shared.change(|world| {
+            for link in world.links.keys() {
+                world.control(*link, 7, &Value::Null);
+            }
+        });
+    }
+
+    /// Tells every client that its session is invalid.
+    pub(crate) fn invalidate(&self, resumable: bool) {
+        self.shared.change(|world| world.invalidate(resumable));
+    }
+
+    /// Lets nothing arrive any more on the connections that are open: no event and no
+    /// answer to a heartbeat. Connections to come are as usual.
+    pub(crate) fn silence(&self) {
+        self.shared.change(|world| {
+            for link in world.links.values_mut() {
+                link.silent = true;
+            }
+        });
+    }
+
+    /// Forgets what could be resumed.
+    pub(crate) fn forget_sessions(&self) {
+        self.shared.change(World::forget_sessions);
+    }
+
+    /// Takes from the application the right to read what people write.
+    pub(crate) fn forbid_content(&self) {
+        self.shared.change(|world| world.content_forbidden = true);
+    }
+
+    /// Takes the bot's token back.
+    pub(crate) fn reject_token(&self) {
+        self.shared.change(|world| world.token_rejected = true);
+    }
+
+    /// Takes from the bot the right to use a channel and its threads.
+    pub(crate) fn refuse_channel(&self, channel: u64) {
+        self.shared.change(|world| world.refused.insert(channel));
+    }
+
+    pub(crate) fn delete_channel(&self, channel: u64) {
+        self.shared.change(|world| world.delete_channel(channel));
+    }
+
+    /// Lets an interaction's token be one of more than 15 minutes.
+    pub(crate) fn expire(&self, interaction: u64) {
+        self.shared.change(|world| {
+            let one = world.interactions.get_mut(&interaction);
+            one.expect("the interaction exists").expired = true;
+        });
+    }
+
+    /// Tells all sessions of an event that the double does not know.
+    pub(crate) fn dispatch(&self, event: &str, data: &Value) {
+        self.shared.change(|world| world.dispatch(event, 0, data));
+    }
+}
