@@ -104,6 +104,12 @@ impl Channels {
             (WEBHOOK, _, _) => self.webhook.send(sending, Millis::now()).await,
             (NOTICE, Some(notices), _) => notices.send(sending, Millis::now()).await,
             (DISCORD, _, Some(chats)) => chats.send(sending).await,
+            // Another gateway on the same store may have one, or this one may tomorrow.
+            (DISCORD, _, None) => Err(SendError {
+                reason: "no bot is configured for Discord".to_owned(),
+                next: Next::Retry { after: Some(Duration::from_secs(60)) },
+                is_unsure: false,
+            }),
             (other, _, _) => Err(SendError {
                 reason: format!("there is no channel {other:?}"),
                 next: Next::GiveUp,

@@ -224,7 +224,7 @@ impl Daemon {
         self.notifier.stopping("waiting for turns to end");
         self.gateway.close();
         self.socket.close();
-        let shows = match self.chats {
+        let chats = match self.chats {
             Some(chats) => Some(chats.close().await),
             None => None,
         };
@@ -233,8 +233,8 @@ impl Daemon {
         hooks::before_stop(&self.gateway, deadline).await;
         self.gateway.stop(deadline.saturating_duration_since(Instant::now())).await;
         self.delivery.stop(DELIVERY).await;
-        if let Some(shows) = shows {
-            shows.stop().await;
+        if let Some(chats) = chats {
+            chats.end().await;
         }
         self.archivist.stop(ARCHIVE).await;
         if !self.host.shutdown(PROCESSES).await {

@@ -73,6 +73,17 @@ pub(crate) enum Content {
     Text(String),
 }
 
+impl Content {
+    /// Returns how many bytes there are.
+    pub(crate) fn len(&self) -> u64 {
+        let bytes = match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Text(text) => text.len(),
+        };
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+}
+
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -135,6 +146,16 @@ pub(crate) struct Posting<'a> {
     pub(crate) answers: Option<&'a str>,
 }
 
+/// A message that stands in a chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stands {
+    /// What the chat calls it.
+    pub(crate) message: String,
+    /// Whether it has the text that was sent now. One that was sent before under the
+    /// same name may have another.
+    pub(crate) is_as_sent: bool,
+}
+
 /// What became of a message that was to be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
@@ -154,8 +175,7 @@ pub(crate) trait Chat: Send + Sync {
     /// Shows that somebody is at work on an answer.
     fn typing<'a>(&'a self, place: &'a str) -> Doing<'a, ()>;
 
-    /// Posts a message; returns what the chat calls it.
-    fn send<'a>(&'a self, place: &'a str, posting: Posting<'a>) -> Doing<'a, String>;
+    fn send<'a>(&'a self, place: &'a str, posting: Posting<'a>) -> Doing<'a, Stands>;
 
     fn edit<'a>(&'a self, place: &'a str, message: &'a str, post: &'a Post) -> Doing<'a, Changed>;
 

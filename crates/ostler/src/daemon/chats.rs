@@ -12,7 +12,7 @@ use crate::{
         chat::{Chats, carrier::Carrier, show::Shows},
         discord::{
             api::Api,
-            bot::{Bot, Parts},
+            bot::{Bot, Duty, Parts},
         },
     },
     config,
@@ -63,8 +63,8 @@ impl Prepared {
         channels: Channels,
     ) -> (Opened, Channels) {
         let chats = Chats::with_discord(Arc::clone(&self.api) as Arc<_>);
-        let shows = Shows::start(store.clone(), chats.clone(), policy.clone());
         let on_duty = watch::Sender::new(false);
+        let shows = Shows::start(store.clone(), chats.clone(), policy.clone(), on_duty.subscribe());
         let carrier =
             Carrier::new(store.clone(), chats, shows.clone(), policy.clone(), on_duty.subscribe());
         (Opened { prepared: self, shows, on_duty }, channels.with_chats(carrier))
@@ -89,8 +89,21 @@ impl Opened {
 
 impl Open {
     /// Takes no more messages.
-    pub(super) async fn close(self) -> Shows {
-        self.bot.stop().await;
-        self.shows
+    pub(super) async fn close(self) -> Closed {
+        Closed { duty: self.bot.stop().await, shows: self.shows }
+    }
+}
+
+/// Chats that are only spoken to.
+pub(super) struct Closed {
+    duty: Duty,
+    shows: Shows,
+}
+
+impl Closed {
+    /// Ends what is shown, and lets another gateway speak.
+    pub(super) async fn end(self) {
+        self.shows.stop().await;
+        self.duty.give_back().await;
     }
 }

@@ -130,6 +130,8 @@ async fn work(desk: Arc<Desk>) {
             () = under_way.one() => {}
             _ = wakeups.next(), if !is_full => {}
             () = time::sleep(until_due.unwrap_or_default()), if until_due.is_some() && !is_full => {}
+            // What takes long is kept, also while there is no room for more.
+            () = time::sleep_until(reclaim_at), if under_way.len() > 0 => {}
         }
     }
     while under_way.len() > 0 {

@@ -223,6 +223,17 @@ pub(crate) async fn give_back(
     Ok(n_back > 0)
 }
 
+/// Whether something is still on its way to an address.
+pub(crate) async fn has_open(
+    conn: &mut Conn,
+    channel: &str,
+    address: &str,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 AS found FROM outbox
+               WHERE channel = $1 AND address = $2 AND state IN ('waiting', 'sending') LIMIT 1";
+    Ok(conn.fetch_optional(sql, values![channel, address]).await?.is_some())
+}
+
 /// Returns when the next message that has to wait for its time is due, if one does.
 pub(crate) async fn next_due(conn: &mut Conn, now: Millis) -> Result<Option<Millis>, StoreError> {
     let sql = "SELECT min(next_at) AS due FROM outbox WHERE state = 'waiting' AND next_at > $1";

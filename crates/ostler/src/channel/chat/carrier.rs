@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, task};
 
 use super::{
-    Chats, Limits, Post, Slot,
+    Attachment, Chats, Limits, Post, Slot,
     draft::{self, Detail, Draft, Long},
     plan,
     poster::{Poster, Trouble},
@@ -65,7 +65,14 @@ impl Carrier {
         let id = id.unwrap_or_else(|| sending.id.to_string());
         let (channel, place) = (message.channel.clone(), message.address.clone());
         let subject = Subject { id, channel, place };
-        self.shows.finish(&subject).await;
+        let is_error = reply.error.is_some();
+        if !self.shows.finish(&subject, is_error).await {
+            return Err(SendError {
+                reason: "what was shown of the answer is still being changed".to_owned(),
+                next: Next::Retry { after: None },
+                is_unsure: false,
+            });
+        }
         let answers = match reply.job {
             Some(job) => self.answered(job).await.map_err(away)?,
             None => None,
@@ -169,7 +176,15 @@ async fn answer(reply: &Reply, policy: &Policy) -> media::Answer {
 }
 
 fn answer_posts(answer: media::Answer, long: Long, limits: &Limits) -> Vec<Post> {
-    let media::Answer { mut text, attachments, notes } = answer;
+    let media::Answer { mut text, attachments, mut notes } = answer;
+    let fits = |file: &Attachment| file.content.len() <= limits.file_bytes;
+    let (attachments, large): (Vec<_>, Vec<_>) = attachments.into_iter().partition(fits);
+    let most = limits.file_bytes / 1_000_000;
+    notes.extend(
+        large
+            .iter()
+            .map(|file| format!("{} was not sent: files here may have {most} MB.", file.name)),
+    );
     for note in notes {
         text.push_str("\n\n-# ");
         text.push_str(&note);

@@ -5,7 +5,7 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use super::{
-    Changed, Chat, Post, Posting, Slot,
+    Changed, Chat, Post, Posting, Slot, Stands,
     draft::View,
     plan::{self, Operation, Posted},
 };
@@ -98,7 +98,7 @@ impl Poster {
     /// Shows a view that is final, whatever others take away meanwhile.
     pub(crate) async fn finish(&mut self, view: &View) -> Result<(), Trouble> {
         /// Somebody who takes messages away faster than that does not want them.
-        const ROUNDS: usize = 3;
+        const ROUNDS: usize = 4;
         for _ in 0..ROUNDS {
             if self.show(view, clock()).await?.is_none() {
                 break;
@@ -140,10 +140,14 @@ impl Poster {
                 // Only the first says what it answers.
                 let answers = self.answers.as_deref().filter(|_| self.posted.is_empty());
                 let posting = Posting { post: &post, nonce: &nonce, answers };
-                let message = self.chat.send(&self.subject.place, posting).await?;
+                let Stands { message, is_as_sent } =
+                    self.chat.send(&self.subject.place, posting).await?;
                 self.note(&slot, &message).await?;
-                self.posted.push(Posted { slot, message, shown: Some(post), changed_at: now });
-                Ok(Changed::Done)
+                // An earlier try may have left another text there, which has to be changed.
+                let shown = is_as_sent.then_some(post);
+                let changed = if is_as_sent { Changed::Done } else { Changed::Gone };
+                self.posted.push(Posted { slot, message, shown, changed_at: now });
+                Ok(changed)
             }
             Operation::Edit { slot, message, post } => {
                 let changed = self.chat.edit(&self.subject.place, &message, &post).await?;

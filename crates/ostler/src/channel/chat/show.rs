@@ -17,7 +17,10 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    time,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::pump::Pump;
@@ -29,6 +32,8 @@ use crate::{
     store::{Store, events::StoredEvent, posts::Subject},
 };
 
+/// How long what is under way may take: a few calls of the chat.
+const UNDER_WAY: Duration = Duration::from_secs(60);
 /// How long shows may take to end when the gateway stops.
 const ENDING: Duration = Duration::from_secs(5);
 
@@ -71,7 +76,12 @@ impl fmt::Debug for Shows {
 
 impl Shows {
     /// Starts to show what runs from now on.
-    pub(crate) fn start(store: Store, chats: Chats, policy: watch::Receiver<Arc<Policy>>) -> Self {
+    pub(crate) fn start(
+        store: Store,
+        chats: Chats,
+        policy: watch::Receiver<Arc<Policy>>,
+        on_duty: watch::Receiver<bool>,
+    ) -> Self {
         let stages: Arc<Mutex<HashMap<_, _>>> = Arc::default();
         let shared = Arc::clone(&stages);
         let work = Background::start(|stop| {
@@ -83,6 +93,8 @@ impl Shows {
                 stages: shared,
                 tasks,
                 stop,
+                on_duty,
+                after: None,
                 turns: HashMap::new(),
                 others: HashSet::new(),
             };
@@ -91,13 +103,17 @@ impl Shows {
         Self { stages, work: Arc::new(Mutex::new(Some(work))) }
     }
 
-    /// Ends the show of an answer, if there is one, and returns when nothing more
-    /// will be changed by it.
-    pub(crate) async fn finish(&self, subject: &Subject) {
+    /// Ends the show of an answer, if there is one; returns whether nothing more will
+    /// be changed by it. What there is of an answer that fails stays.
+    pub(crate) async fn finish(&self, subject: &Subject, is_error: bool) -> bool {
         let stage = lock(&self.stages).get(subject).cloned();
-        if let Some(stage) = stage {
-            stage.end().await;
+        let Some(stage) = stage else { return true };
+        if is_error {
+            let mut live = lock(&stage.live);
+            live.draft.event("complete", &Value::Null);
+            live.end = Some(End::Failed);
         }
+        stage.end().await
     }
 
     /// Ends all of them.
@@ -110,11 +126,12 @@ impl Shows {
 }
 
 impl Stage {
-    async fn end(&self) {
+    /// Ends it; returns whether it ended in time.
+    async fn end(&self) -> bool {
         self.stop.cancel();
         let mut over = self.over.subscribe();
-        // An error means that its task is gone, too.
-        over.wait_for(|over| *over).await.ok();
+        let ended = over.wait_for(|over| *over);
+        time::timeout(UNDER_WAY, ended).await.is_ok()
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
-    time,
+    time::{self, Instant},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -47,17 +47,44 @@ pub(crate) struct Parts {
 
 /// A bot that runs.
 #[derive(Debug)]
-pub(crate) struct Bot(Background);
+pub(crate) struct Bot {
+    work: Background,
+    duty: Duty,
+}
+
+/// What a gateway has that speaks on Discord, until it is given back.
+#[derive(Debug)]
+pub(crate) struct Duty {
+    store: Store,
+    owner: String,
+}
 
 impl Bot {
     pub(crate) fn start(parts: Parts) -> Self {
-        Self(Background::start(|stop| parts.work(stop)))
+        let duty = Duty { store: parts.store.clone(), owner: parts.gateway.name().to_owned() };
+        Self { work: Background::start(|stop| parts.work(stop)), duty }
     }
 
     /// Takes no more messages, and ends the connection so that it can be picked up.
-    pub(crate) async fn stop(self) {
-        if !self.0.stop(ENDING).await {
+    /// Answers can still be sent, until the duty is given back.
+    pub(crate) async fn stop(self) -> Duty {
+        if !self.work.stop(ENDING).await {
             tracing::warn!("the connection to Discord did not end in time");
+        }
+        self.duty
+    }
+}
+
+impl Duty {
+    /// Lets another gateway speak, without waiting for the end of the lease.
+    pub(crate) async fn give_back(self) {
+        let Self { store, owner } = self;
+        let given = store.write_repeatable(owner, |conn, owner| {
+            Box::pin(duties::give_back(conn, duties::DISCORD, owner))
+        });
+        let given: Result<(), StoreError> = given.await;
+        if let Err(error) = given {
+            tracing::debug!(%error, "other gateways wait until the lease is over");
         }
     }
 }
@@ -73,7 +100,8 @@ enum Over {
 impl Parts {
     async fn work(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            if !self.take_duty().await {
+            if !matches!(self.take_duty().await, Ok(true)) {
+                self.on_duty.send_replace(false);
                 stop.run_until_cancelled(time::sleep(RENEW)).await;
                 continue;
             }
@@ -82,7 +110,9 @@ impl Parts {
             match Box::pin(self.connected(&stop)).await {
                 Over::Refused(Fatal { reason }) => {
                     tracing::error!("Discord refuses the bot: {reason}");
-                    stop.run_until_cancelled(time::sleep(REFUSED)).await;
+                    // What is to be sent can still be sent.
+                    let refused = time::timeout(REFUSED, self.while_on_duty());
+                    stop.run_until_cancelled(refused).await;
                 }
                 Over::OffDuty => {
                     self.on_duty.send_replace(false);
@@ -94,7 +124,6 @@ impl Parts {
                 }
             }
         }
-        self.give_back().await;
     }
 
     /// Listens for as long as this gateway is the one that speaks.
@@ -147,22 +176,26 @@ impl Parts {
         serde_json::from_str(&text?).ok()
     }
 
-    async fn take_duty(&self) -> bool {
+    /// Takes the duty or keeps it; returns whether this gateway has it.
+    async fn take_duty(&self) -> Result<bool, StoreError> {
         let args = (self.gateway.name().to_owned(), Millis::now());
         let taken = self.store.write_repeatable(args, |conn, (owner, now)| {
             Box::pin(duties::take(conn, duties::DISCORD, owner, *now, LEASE))
         });
-        let taken: Result<bool, StoreError> = taken.await;
-        taken.unwrap_or(false)
+        taken.await
     }
 
     /// Renews the duty until it is lost.
     async fn while_on_duty(&self) {
-        let mut n_failures = 0;
-        // Twice the store may be away; a third time the lease is over.
-        while n_failures < 3 {
+        let mut until = Instant::now() + LEASE;
+        loop {
             time::sleep(RENEW).await;
-            n_failures = if self.take_duty().await { 0 } else { n_failures + 1 };
+            // The store may be away for as long as nobody else can have the duty.
+            match time::timeout_at(until, self.take_duty()).await {
+                Ok(Ok(true)) => until = Instant::now() + LEASE,
+                Ok(Err(_)) if Instant::now() < until => {}
+                Ok(Ok(false) | Err(_)) | Err(_) => return,
+            }
         }
     }
 
@@ -174,17 +207,6 @@ impl Parts {
         });
         if let Err(error) = woken.await {
             tracing::debug!(%error, "what waits for Discord is found later");
-        }
-    }
-
-    async fn give_back(&self) {
-        let owner = self.gateway.name().to_owned();
-        let given = self.store.write_repeatable(owner, |conn, owner| {
-            Box::pin(duties::give_back(conn, duties::DISCORD, owner))
-        });
-        let given: Result<(), StoreError> = given.await;
-        if let Err(error) = given {
-            tracing::debug!(%error, "other gateways wait until the lease is over");
         }
     }
 }

@@ -83,3 +83,39 @@ fn what_is_said_while_no_gateway_runs_is_answered_by_the_next() {
     rig.wait_for_text("You said meanwhile.");
     assert_eq!(rig.n_sent(), 2, "{}", rig.log());
 }
+
+#[test]
+fn a_draft_of_which_nobody_heard_becomes_the_answer() {
+    let rig = Rig::start();
+    let path = format!("POST /channels/{}/messages", rig.channel);
+    rig.discord.plan(1, &path, crate::discord_double::Fault::DoneButFailed(502));
+    rig.ask("sim:slow=600 tell me all about it");
+    let answer = rig.wait_for_text("Your prompt has");
+    assert!(answer.content.ends_with("characters."), "{}", answer.content);
+    assert_eq!(rig.n_sent(), 1);
+}
+
+#[test]
+fn a_file_that_is_too_large_for_discord_does_not_cost_the_answer() {
+    let rig = Rig::start();
+    let large = std::fs::File::create(rig.place.work().join("large.bin")).unwrap();
+    large.set_len(12_000_000).unwrap();
+    rig.ask("sim:echo=MEDIA:large.bin");
+    let answer = rig.wait_for_text("was not sent");
+    assert!(answer.content.contains("large.bin"), "{}", answer.content);
+}
+
+#[test]
+fn what_there_is_of_an_answer_stays_when_it_is_stopped() {
+    let rig = Rig::start();
+    rig.ask("sim:tool sim:slow=2000 tell me all about it");
+    rig.wait_for("the start of an answer", rig.channel, |said| {
+        said.iter().any(|message| message.content.contains("This is Ostler"))
+    });
+    rig.ask("stop");
+    rig.wait_for_text("⏹ Stopped.");
+    let said = rig.wait_for("a clean draft", rig.channel, |said| {
+        said.iter().all(|message| !message.content.contains("🔧"))
+    });
+    assert!(said[0].content.contains("This is Ostler"), "{said:?}");
+}

@@ -13,11 +13,13 @@ use crate::{
             poster::{Poster, Trouble, clock},
         },
     },
-    store::{Store, posts::Subject, turns},
+    store::{Store, outbox, posts::Subject, turns},
 };
 
 /// The wait after the store or the chat failed.
 const PAUSE: Duration = Duration::from_secs(2);
+/// How often it is looked whether what was said before has arrived.
+const BEHIND: Duration = Duration::from_millis(100);
 /// How often it is looked whether a silent turn still runs.
 const LOOK: Duration = Duration::from_secs(300);
 
@@ -29,16 +31,27 @@ pub(super) struct Show {
     pub(super) answers: Option<String>,
 }
 
+/// Says that a stage is over when it is dropped.
+struct Over<'a>(&'a Stage);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.over.send_replace(true);
+    }
+}
+
 impl Show {
     pub(super) async fn run(self, subject: Subject) {
+        let stage = Arc::clone(&self.stage);
+        // Said whatever becomes of it: somebody may wait for that.
+        let _over = Over(&stage);
         self.show(subject).await;
-        self.stage.over.send_replace(true);
     }
 
     /// Shows until the turn is over or the stage is to end. What is under way then is
     /// finished: half of it would be a message that nobody knows.
     async fn show(&self, subject: Subject) {
-        let place = subject.place.clone();
+        let (channel, place) = (subject.channel.clone(), subject.place.clone());
         let (chat, store) = (Arc::clone(&self.chat), self.store.clone());
         let opened = Poster::open(chat, store, subject, self.answers.clone()).await;
         let Ok(mut poster) = opened else { return };
@@ -49,7 +62,16 @@ impl Show {
         loop {
             let due = [again, typing].into_iter().flatten().fold(look_at, Instant::min);
             tokio::select! {
-                () = self.stage.stop.cancelled() => return,
+                () = self.stage.stop.cancelled() => {
+                    let has_failed = lock(&self.stage.live).end == Some(End::Failed);
+                    if has_failed {
+                        let mut view = lock(&self.stage.live).draft.view();
+                        view.is_final = true;
+                        // Whoever ended this goes on all the same.
+                        poster.finish(&view).await.ok();
+                    }
+                    return;
+                }
                 // What is held back waits for its time, whatever else comes.
                 () = self.stage.news.notified(), if again.is_none() => {}
                 () = time::sleep_until(due) => {}
@@ -66,6 +88,11 @@ impl Show {
                 if !self.still_runs().await {
                     return;
                 }
+            }
+            // An answer from before stands above this one.
+            if poster.posted().is_empty() && self.is_behind(&channel, &place).await {
+                again = Some(now + BEHIND);
+                continue;
             }
             let (mut view, end) = {
                 let live = lock(&self.stage.live);
@@ -92,6 +119,15 @@ impl Show {
                 return;
             }
         }
+    }
+
+    /// Whether something that was said before is still on its way there.
+    async fn is_behind(&self, channel: &str, place: &str) -> bool {
+        let args = (channel.to_owned(), place.to_owned());
+        let open = self
+            .store
+            .read(args, |conn, (channel, place)| Box::pin(outbox::has_open(conn, channel, place)));
+        open.await.unwrap_or(true)
     }
 
     /// Whether somebody is still at work on the turn, as far as one can tell.

@@ -47,6 +47,13 @@ struct Begun {
     is_verbose: bool,
 }
 
+/// How much of the log was read.
+enum Read {
+    All,
+    /// There may be more.
+    Some,
+}
+
 /// Whoever reads the log.
 pub(super) struct Pump {
     pub(super) store: Store,
@@ -55,6 +62,10 @@ pub(super) struct Pump {
     pub(super) stages: Arc<Mutex<HashMap<Subject, Arc<Stage>>>>,
     pub(super) tasks: TaskTracker,
     pub(super) stop: CancellationToken,
+    /// Whether this gateway is the one that speaks.
+    pub(super) on_duty: watch::Receiver<bool>,
+    /// Up to where the log was read; nothing before it was looked at.
+    pub(super) after: Option<i64>,
     /// Turns that are shown.
     pub(super) turns: HashMap<TurnId, Arc<Stage>>,
     /// Turns that run and are not.
@@ -64,20 +75,17 @@ pub(super) struct Pump {
 impl Pump {
     pub(super) async fn work(mut self) {
         let mut wakeups = self.store.wakeups(Topic::Events);
-        let mut after = None;
         while !self.stop.is_cancelled() {
-            let read = match after {
-                None => self.newest().await.map(|newest| (newest, true)),
+            let read = match self.after {
+                None => self.newest().await,
                 Some(number) => self.page(number).await,
             };
             match read {
-                Ok((number, is_all)) => {
-                    after = Some(number);
-                    if is_all {
-                        tokio::select! {
-                            _ = wakeups.next() => {}
-                            () = self.stop.cancelled() => {}
-                        }
+                Ok(Read::Some) => {}
+                Ok(Read::All) => {
+                    tokio::select! {
+                        _ = wakeups.next() => {}
+                        () = self.stop.cancelled() => {}
                     }
                 }
                 Err(StoreError::Closed) => break,
@@ -87,32 +95,43 @@ impl Pump {
                 }
             }
         }
-        let stages: Vec<_> = lock(&self.stages).values().cloned().collect();
-        for stage in stages {
-            stage.stop.cancel();
-        }
+        self.leave_all();
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    async fn newest(&self) -> Result<i64, StoreError> {
-        Ok(self.store.read((), |conn, ()| Box::pin(events::extent(conn))).await?.newest)
+    /// Ends all shows, for another gateway has them now, or nobody.
+    fn leave_all(&mut self) {
+        self.turns.clear();
+        for stage in lock(&self.stages).values() {
+            stage.stop.cancel();
+        }
     }
 
-    /// Takes the next events; returns up to which number, and whether these were all.
-    async fn page(&mut self, after: i64) -> Result<(i64, bool), StoreError> {
+    async fn newest(&mut self) -> Result<Read, StoreError> {
+        let extent = self.store.read((), |conn, ()| Box::pin(events::extent(conn))).await?;
+        self.after = Some(extent.newest);
+        Ok(Read::All)
+    }
+
+    /// Takes the next events.
+    async fn page(&mut self, after: i64) -> Result<Read, StoreError> {
         let page = self.store.read(after, |conn, after| Box::pin(events::read(conn, *after, PAGE)));
         let page = page.await?;
-        let mut number = after;
         for event in &page {
             self.event(event).await?;
-            number = event.number;
+            // Not with the whole page: what a draft has taken it must not take again.
+            self.after = Some(event.number);
         }
-        Ok((number, page.len() < PAGE as usize))
+        Ok(if page.len() < PAGE as usize { Read::All } else { Read::Some })
     }
 
     async fn event(&mut self, stored: &StoredEvent) -> Result<(), StoreError> {
         let Some(turn) = stored.event.turn else { return Ok(()) };
+        if !*self.on_duty.borrow() {
+            self.leave_all();
+            return Ok(());
+        }
         if self.others.contains(&turn) {
             if stored.event.kind == "complete" {
                 self.others.remove(&turn);
@@ -123,11 +142,16 @@ impl Pump {
             Some(stage) => Arc::clone(stage),
             None => match self.begin(turn, stored).await? {
                 Some(stage) => {
+                    self.turns.retain(|_, stage| !*stage.over.borrow());
                     self.turns.insert(turn, Arc::clone(&stage));
                     stage
                 }
                 None => {
-                    if self.others.len() < REMEMBERED && stored.event.kind != "complete" {
+                    // Some of them never end; those that run are found again.
+                    if self.others.len() >= REMEMBERED {
+                        self.others.clear();
+                    }
+                    if stored.event.kind != "complete" {
                         self.others.insert(turn);
                     }
                     return Ok(());
@@ -166,6 +190,7 @@ impl Pump {
             stop: self.stop.child_token(),
             over: watch::Sender::new(false),
         });
+        self.replay(&stage, first).await?;
         lock(&self.stages).insert(subject.clone(), Arc::clone(&stage));
         // Looked at after it can be found: whoever sends the answer ends this first,
         // and there is no answer yet if the turn runs.
@@ -175,7 +200,6 @@ impl Pump {
             stage.over.send_replace(true);
             return state.map(|_| None);
         }
-        self.replay(&stage, first).await?;
         let show = Show { chat, store: self.store.clone(), stage: Arc::clone(&stage), answers };
         let stages = Arc::clone(&self.stages);
         self.tasks.spawn(async move {

@@ -11,7 +11,7 @@ use twilight_http::{
 use super::{Api, Trouble, id, payload, to, verdict::changed};
 use crate::channel::{
     Next, SendError,
-    chat::{Attachment, Changed, Chat, Content, Doing, Limits, Post, Posting},
+    chat::{Attachment, Changed, Chat, Content, Doing, Limits, Post, Posting, Stands},
     discord::names,
 };
 
@@ -31,6 +31,7 @@ pub(crate) const LIMITS: Limits = Limits {
 #[derive(Deserialize)]
 struct Posted {
     id: String,
+    content: Option<String>,
 }
 
 /// A file that is sent along.
@@ -52,13 +53,15 @@ impl Chat for Api {
         })
     }
 
-    fn send<'a>(&'a self, place: &'a str, posting: Posting<'a>) -> Doing<'a, String> {
+    fn send<'a>(&'a self, place: &'a str, posting: Posting<'a>) -> Doing<'a, Stands> {
         Box::pin(async move {
             let request = to(&Route::CreateMessage { channel_id: id(place)? });
             let (names, files) = load(&posting.post.files)?;
             let request = with_files(request, &payload::posted(&posting, &names), &files)?;
             let posted: Posted = self.ask(request).await?;
-            Ok(posted.id)
+            let is_as_sent =
+                posted.content.is_none_or(|content| content.trim() == posting.post.text.trim());
+            Ok(Stands { message: posted.id, is_as_sent })
         })
     }
 

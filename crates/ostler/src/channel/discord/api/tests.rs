@@ -40,7 +40,7 @@ async fn send(limit: Duration, treat: impl AsyncFn(Asked)) -> Result<String, Sen
     if let Err(error) = &sent {
         assert!(!error.reason.contains("secret") && !error.reason.contains("127.0"), "{error}");
     }
-    sent
+    sent.map(|stands| stands.message)
 }
 
 #[tokio::test]
@@ -61,9 +61,25 @@ async fn a_message_is_sent_with_its_nonce_and_the_token() {
         assert_eq!(body["allowed_mentions"], json!({"parse": [], "replied_user": true}));
         asked.answer(200, &json!({"id": "101", "something": "of tomorrow"}));
     });
-    assert_eq!(sent, Ok("101".to_owned()));
+    assert_eq!(sent.unwrap().message, "101");
     assert!(api.clock_skew().unwrap().abs() < SignedDuration::from_secs(60));
     assert!(!format!("{api:?}").contains("secret"));
+}
+
+#[tokio::test]
+async fn a_message_that_stood_there_before_is_told_from_one_that_was_sent_now() {
+    for (content, is_as_sent) in
+        [(json!("hello "), true), (json!("hel"), false), (json!(null), true)]
+    {
+        let mut server = Server::start().await;
+        let api = api(&server, LIMIT);
+        let post = post("hello");
+        let posting = Posting { post: &post, nonce: "n", answers: None };
+        let (sent, ()) = tokio::join!(api.send("50", posting), async {
+            server.next().await.answer(200, &json!({"id": "101", "content": content}));
+        });
+        assert_eq!(sent.unwrap().is_as_sent, is_as_sent, "{content}");
+    }
 }
 
 #[tokio::test]
@@ -94,7 +110,7 @@ async fn files_go_along_under_harmless_names() {
         }
         asked.answer(200, &json!({"id": "101"}));
     });
-    assert_eq!(sent, Ok("101".to_owned()));
+    assert_eq!(sent.unwrap().message, "101");
 }
 
 #[tokio::test]
