@@ -267,6 +267,16 @@ impl Rig {
         time::timeout(LIMIT, tokio::fs::read(self.path("hanging"))).await.unwrap().unwrap();
     }
 
+    /// Waits until so many turns run. One gives its place up after its end was written.
+    pub(crate) async fn until_running(&self, n_turns: usize) {
+        let running = async {
+            while self.gateway.n_running() != n_turns {
+                time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        time::timeout(LIMIT, running).await.unwrap();
+    }
+
     /// Lets the one that waits at the gate go on.
     pub(crate) async fn open_gate(&self) {
         time::timeout(LIMIT, tokio::fs::write(self.path("gate"), "")).await.unwrap().unwrap();

@@ -62,6 +62,7 @@ on_both! {
             jobs.push(rig.send("a", &format!("a{number}")).await.job);
         }
         assert_eq!(rig.ask("b", "meanwhile").await, "meanwhile");
+        rig.until_running(1).await;
         assert_eq!(rig.gateway.standing().await.turns_running, 1);
         rig.open_gate().await;
         assert_eq!(text_of(&rig.end_of(held.job).await.1), "opened");

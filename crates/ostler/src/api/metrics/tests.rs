@@ -187,6 +187,7 @@ on_both! {
             run(&rig, mine, text).await;
         }
         rig.gateway.ask("chat", "hello").await;
+        rig.gateway.until_running(0).await;
         let families = until_counted(&rig, 5.0).await;
         let id = mine.to_string();
         let (pi, project) = (("provider", "pi"), ("project", id.as_str()));
