@@ -112,7 +112,12 @@ fn is_empty(line: &str) -> bool {
 }
 
 /// Returns a line without its tokens, and what they name; nothing if there are none.
+/// A line in which that would make others stays as it is.
 fn take_from_line(line: &str) -> Option<(String, Vec<String>)> {
+    take_once(line).filter(|(left, _)| take_once(left).is_none())
+}
+
+fn take_once(line: &str) -> Option<(String, Vec<String>)> {
     let (mut left, mut tokens) = (String::new(), Vec::new());
     // Up to here it is in `left`, or was taken; from here on marks are looked for.
     let (mut copied, mut from) = (0, 0);

@@ -180,6 +180,12 @@ fn any_answer() -> impl Strategy<Value = String> {
     vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn what_would_make_another_token_by_being_taken_stays() {
+    let text = "`MEDIA:a.png`MEDIA:a.pngMEDIA:";
+    assert_eq!(take(text), Taken { text: text.to_owned(), tokens: Vec::new() });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
