@@ -17,11 +17,11 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for path in ["work/sub", "shared", "elsewhere"] {
+        for path in ["desk/sub", "shared", "elsewhere"] {
             fs::create_dir_all(folder.path().join(path)).unwrap();
         }
         let place = Self { folder };
-        for path in ["work/a.png", "work/sub/b.png", "shared/c.png", "elsewhere/secret.png"] {
+        for path in ["desk/a.png", "desk/sub/b.png", "shared/c.png", "elsewhere/secret.png"] {
             fs::write(place.at(path), path).unwrap();
         }
         place
@@ -32,7 +32,7 @@ impl Place {
     }
 
     fn resolve(&self, token: &str) -> Result<Attachment, Refused> {
-        resolve(token, Some(&self.at("work")), &[self.at("gone"), self.at("shared")], MAX)
+        resolve(token, Some(&self.at("desk")), &[self.at("gone"), self.at("shared")], MAX)
     }
 
     #[track_caller]
@@ -50,11 +50,11 @@ impl Place {
 #[test]
 fn a_file_in_the_working_directory_or_a_listed_folder_is_sent() {
     let place = Place::new();
-    for token in ["a.png", "./a.png", "sub/../a.png", "../work/a.png", "sub/../../work/./a.png"] {
-        place.sends(token, "work/a.png");
+    for token in ["a.png", "./a.png", "sub/../a.png", "../desk/a.png", "sub/../../desk/./a.png"] {
+        place.sends(token, "desk/a.png");
     }
-    place.sends("sub/b.png", "work/sub/b.png");
-    place.sends(place.at("work/sub/b.png").to_str().unwrap(), "work/sub/b.png");
+    place.sends("sub/b.png", "desk/sub/b.png");
+    place.sends(place.at("desk/sub/b.png").to_str().unwrap(), "desk/sub/b.png");
     place.sends(place.at("shared/c.png").to_str().unwrap(), "shared/c.png");
     place.sends("../shared/c.png", "shared/c.png");
     assert_eq!(place.resolve("sub/b.png").unwrap().name, "b.png");
@@ -63,12 +63,12 @@ fn a_file_in_the_working_directory_or_a_listed_folder_is_sent() {
 #[test]
 fn what_lies_outside_is_refused_in_the_same_words_whether_it_is_there_or_not() {
     let place = Place::new();
-    symlink(place.at("elsewhere/secret.png"), place.at("work/link.png")).unwrap();
-    symlink(place.at("elsewhere/nothing.png"), place.at("work/dangling.png")).unwrap();
-    symlink("../../elsewhere", place.at("work/sub/out")).unwrap();
-    symlink(place.at("work/loop.png"), place.at("work/loop.png")).unwrap();
-    fs::create_dir(place.at("workshop")).unwrap();
-    fs::write(place.at("workshop/d.png"), "beside").unwrap();
+    symlink(place.at("elsewhere/secret.png"), place.at("desk/link.png")).unwrap();
+    symlink(place.at("elsewhere/nothing.png"), place.at("desk/dangling.png")).unwrap();
+    symlink("../../elsewhere", place.at("desk/sub/out")).unwrap();
+    symlink(place.at("desk/loop.png"), place.at("desk/loop.png")).unwrap();
+    fs::create_dir(place.at("desktop")).unwrap();
+    fs::write(place.at("desktop/d.png"), "beside").unwrap();
     for token in [
         "../elsewhere/secret.png",
         "../elsewhere/nothing.png",
@@ -82,7 +82,7 @@ fn what_lies_outside_is_refused_in_the_same_words_whether_it_is_there_or_not() {
         "sub/out/secret.png",
         "sub/out/nothing.png",
         "loop.png",
-        "../workshop/d.png",
+        "../desktop/d.png",
         "no-such-file.png",
         "a.png/b.png",
         "nul\0.png",
@@ -104,14 +104,14 @@ fn what_lies_outside_is_refused_in_the_same_words_whether_it_is_there_or_not() {
 #[test]
 fn a_link_counts_by_where_it_ends() {
     let place = Place::new();
-    symlink("sub/b.png", place.at("work/inside.png")).unwrap();
-    symlink(place.at("shared"), place.at("work/there")).unwrap();
-    symlink(place.at("work/a.png"), place.at("elsewhere/back.png")).unwrap();
-    symlink(place.at("work"), place.at("alias")).unwrap();
-    place.sends("inside.png", "work/sub/b.png");
+    symlink("sub/b.png", place.at("desk/inside.png")).unwrap();
+    symlink(place.at("shared"), place.at("desk/there")).unwrap();
+    symlink(place.at("desk/a.png"), place.at("elsewhere/back.png")).unwrap();
+    symlink(place.at("desk"), place.at("alias")).unwrap();
+    place.sends("inside.png", "desk/sub/b.png");
     place.sends("there/c.png", "shared/c.png");
-    place.sends("../elsewhere/back.png", "work/a.png");
-    place.sends(place.at("alias/a.png").to_str().unwrap(), "work/a.png");
+    place.sends("../elsewhere/back.png", "desk/a.png");
+    place.sends(place.at("alias/a.png").to_str().unwrap(), "desk/a.png");
     let by_alias = resolve("a.png", Some(&place.at("alias")), &[], MAX);
     assert_eq!(by_alias.unwrap().name, "a.png");
 }
@@ -119,8 +119,8 @@ fn a_link_counts_by_where_it_ends() {
 #[test]
 fn what_is_no_file_is_refused_without_waiting() {
     let place = Place::new();
-    mknodat(CWD, place.at("work/pipe.png"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    std::os::unix::net::UnixListener::bind(place.at("work/s.png")).unwrap();
+    mknodat(CWD, place.at("desk/pipe.png"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    std::os::unix::net::UnixListener::bind(place.at("desk/s.png")).unwrap();
     for token in ["pipe.png", "s.png", "sub", ".", "sub/.."] {
         place.refuses(token, &Refused::NotAFile);
     }
@@ -135,7 +135,7 @@ fn what_is_no_file_is_refused_without_waiting() {
 fn a_file_is_sent_up_to_the_limit_and_not_if_it_is_empty() {
     let place = Place::new();
     let write = |name: &str, length: u64| {
-        File::create(place.at("work").join(name)).unwrap().set_len(length).unwrap();
+        File::create(place.at("desk").join(name)).unwrap().set_len(length).unwrap();
     };
     write("none.bin", 0);
     write("most.bin", MAX);
@@ -154,34 +154,34 @@ fn without_a_working_directory_only_the_listed_folders_count() {
     let allowed = [place.at("shared")];
     let of = |path: &str| resolve(place.at(path).to_str().unwrap(), None, &allowed, MAX);
     assert!(of("shared/c.png").is_ok());
-    assert_eq!(of("work/a.png"), Err(Refused::NotHere));
+    assert_eq!(of("desk/a.png"), Err(Refused::NotHere));
     assert_eq!(resolve("c.png", None, &allowed, MAX), Err(Refused::NotHere));
 }
 
 #[test]
 fn a_link_that_takes_the_place_of_what_was_checked_is_not_followed() {
     let place = Place::new();
-    let work = fs::canonicalize(place.at("work")).unwrap();
+    let desk = fs::canonicalize(place.at("desk")).unwrap();
     let sub = Path::new("sub/b.png");
-    assert!(open_within(&work, sub).is_ok());
-    fs::remove_dir_all(place.at("work/sub")).unwrap();
-    symlink(place.at("elsewhere"), place.at("work/sub")).unwrap();
+    assert!(open_within(&desk, sub).is_ok());
+    fs::remove_dir_all(place.at("desk/sub")).unwrap();
+    symlink(place.at("elsewhere"), place.at("desk/sub")).unwrap();
     fs::write(place.at("elsewhere/b.png"), "secret").unwrap();
-    assert_eq!(open_within(&work, sub).unwrap_err(), Refused::Closed);
-    fs::remove_file(place.at("work/a.png")).unwrap();
-    symlink(place.at("elsewhere/b.png"), place.at("work/a.png")).unwrap();
-    assert_eq!(open_within(&work, Path::new("a.png")).unwrap_err(), Refused::NotAFile);
-    fs::rename(&work, place.at("moved")).unwrap();
-    symlink(place.at("elsewhere"), &work).unwrap();
-    assert_eq!(open_within(&work, Path::new("b.png")).unwrap_err(), Refused::Closed);
+    assert_eq!(open_within(&desk, sub).unwrap_err(), Refused::Closed);
+    fs::remove_file(place.at("desk/a.png")).unwrap();
+    symlink(place.at("elsewhere/b.png"), place.at("desk/a.png")).unwrap();
+    assert_eq!(open_within(&desk, Path::new("a.png")).unwrap_err(), Refused::NotAFile);
+    fs::rename(&desk, place.at("moved")).unwrap();
+    symlink(place.at("elsewhere"), &desk).unwrap();
+    assert_eq!(open_within(&desk, Path::new("b.png")).unwrap_err(), Refused::Closed);
 }
 
 #[test]
 fn a_file_that_nobody_may_read_is_not_sent() {
     let place = Place::new();
-    fs::set_permissions(place.at("work/a.png"), fs::Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(place.at("desk/a.png"), fs::Permissions::from_mode(0o000)).unwrap();
     // The administrator may read anything.
-    if File::open(place.at("work/a.png")).is_err() {
+    if File::open(place.at("desk/a.png")).is_err() {
         place.refuses("a.png", &Refused::Closed);
     }
 }
