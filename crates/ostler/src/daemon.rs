@@ -85,6 +85,13 @@ pub(crate) enum StartError {
     Socket(#[from] BindError),
 }
 
+/// What comes after a gateway has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    End,
+    StartAgain,
+}
+
 /// A gateway with everything around it.
 pub(crate) struct Daemon {
     gateway: Gateway,
@@ -218,10 +225,18 @@ impl Daemon {
         })
     }
 
+    /// Waits until somebody who may wants it to start again.
+    pub(crate) async fn restart_asked(&self) {
+        self.gateway.restart_asked().await;
+    }
+
     /// Stops everything, in order. Returns when nothing is left to be lost.
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(self, then: Then) {
         self.phase.send_replace(Phase::Stopping);
-        self.notifier.stopping("waiting for turns to end");
+        match then {
+            Then::End => self.notifier.stopping("waiting for turns to end"),
+            Then::StartAgain => self.notifier.reloading("waiting for turns to end"),
+        }
         self.gateway.close();
         self.socket.close();
         let chats = match self.chats {

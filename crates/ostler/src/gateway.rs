@@ -34,6 +34,7 @@ pub(crate) mod policy;
 pub(crate) mod program;
 mod record;
 mod requests;
+mod restarting;
 mod result;
 mod retry;
 mod runtime;
@@ -108,6 +109,8 @@ struct Shared {
     runtime: Runtime,
     /// Nothing more is accepted.
     closing: CancellationToken,
+    /// Somebody wants it to start again.
+    restart: CancellationToken,
     since: Millis,
     tasks: TaskTracker,
     upkeep: CancellationToken,
@@ -181,6 +184,7 @@ impl Gateway {
             policy,
             runtime,
             closing,
+            restart: CancellationToken::new(),
             since,
             tasks,
             upkeep,

@@ -4,6 +4,7 @@
 
 pub(crate) mod carrier;
 pub(crate) mod draft;
+pub(crate) mod intake;
 pub(crate) mod plan;
 pub(crate) mod poster;
 pub(crate) mod show;

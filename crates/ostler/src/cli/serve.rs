@@ -1,6 +1,8 @@
 //! `ostler serve`: runs the gateway until it is told to stop.
 
-use std::net::SocketAddr;
+use std::{
+    io, net::SocketAddr, os::unix::process::CommandExt as _, path::PathBuf, process::Command,
+};
 
 use clap::Args;
 use ostler_core::failure::chain;
@@ -9,7 +11,7 @@ use serde_json::json;
 use super::{Exit, signals::Signals};
 use crate::{
     config::{Flag, Loader, Problems},
-    daemon::{Daemon, Parts},
+    daemon::{Daemon, Parts, Then},
 };
 
 #[derive(Args, Debug)]
@@ -25,6 +27,8 @@ pub(crate) async fn run(args: ServeArgs, mut loader: Loader) -> Result<Exit, Pro
         let value = json!(listen.to_string());
         loader.flags.push(Flag { name: "--listen", key: "gateway.listen", value });
     }
+    // Looked up now: a newer one may lie in its place later.
+    let program = std::env::current_exe();
     let parts = Parts::read(loader).await?;
     let mut signals = match Signals::listen() {
         Ok(signals) => signals,
@@ -48,16 +52,34 @@ pub(crate) async fn run(args: ServeArgs, mut loader: Loader) -> Result<Exit, Pro
             return Ok(Exit::Failed);
         }
     };
-    signals.next().await;
+    let then = tokio::select! {
+        _ = signals.next() => Then::End,
+        () = daemon.restart_asked() => Then::StartAgain,
+    };
     tracing::info!("stopping; a second signal stops at once");
     tokio::select! {
-        () = daemon.stop() => {
+        () = daemon.stop(then) => {
             tracing::info!("stopped");
-            Ok(Exit::Answered)
+            Ok(match then {
+                Then::End => Exit::Answered,
+                Then::StartAgain => start_again(program),
+            })
         }
         _ = signals.next() => {
             tracing::warn!("stopped at once; what ran is resumed by the next gateway");
             Ok(Exit::Cancelled)
         }
     }
+}
+
+/// Becomes the program that lies where this one was started from, with the same
+/// arguments; returns only if that does not work.
+#[expect(clippy::disallowed_methods, reason = "it starts no process but becomes one")]
+fn start_again(program: io::Result<PathBuf>) -> Exit {
+    let error = match program {
+        Ok(program) => Command::new(program).args(std::env::args_os().skip(1)).exec(),
+        Err(error) => error,
+    };
+    tracing::error!(%error, "the gateway could not be started again");
+    Exit::Failed
 }

@@ -52,6 +52,11 @@ impl Notifier {
         self.tell(&format!("STOPPING=1\nSTATUS={}", one_line(status)));
     }
 
+    /// Says that the gateway ends and starts again, as the same process.
+    pub(crate) fn reloading(&self, status: &str) {
+        self.tell(&format!("RELOADING=1\nSTATUS={}", one_line(status)));
+    }
+
     /// Says that the gateway lives, for as long as it does well, until this is
     /// dropped. Let it run to the very end: the service manager wants to hear it
     /// also from one that is stopping.

@@ -169,11 +169,8 @@ pub(crate) async fn store_in(
         words: words.clone(),
     };
     let payload = payload.to_json()?;
-    let key = message.as_ref().map(|message| MessageKey {
-        channel: address.channel().to_owned(),
-        // Neither has such a character in it.
-        message: format!("{}\u{1f}{message}", address.key()),
-    });
+    let key = message.as_ref();
+    let key = key.map(|message| MessageKey::new(address.channel(), address.key(), message));
     let lane = LaneId::new(conversation.id.to_string());
     let job = NewJob { message: key, ..NewJob::new(kind, &payload) };
     let (job, is_again) = match enqueue(conn, id, &lane, &job, &rules.capacity, now).await? {

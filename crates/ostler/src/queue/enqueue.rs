@@ -78,6 +78,14 @@ pub(crate) struct MessageKey {
     pub(crate) message: String,
 }
 
+impl MessageKey {
+    /// Makes the key of a message that came from a place.
+    pub(crate) fn new(channel: &str, place: &str, message: &str) -> Self {
+        // Neither has such a character in it.
+        Self { channel: channel.to_owned(), message: format!("{place}\u{1f}{message}") }
+    }
+}
+
 /// Work that is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewJob {

@@ -5,3 +5,4 @@ mod asked;
 mod rig;
 mod strangers;
 mod trouble;
+mod words;

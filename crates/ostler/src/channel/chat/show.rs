@@ -19,9 +19,10 @@ use std::{
 use serde_json::Value;
 use tokio::{
     sync::{Notify, watch},
+    task::JoinSet,
     time,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use self::pump::Pump;
 use super::{Chats, draft::Draft};
@@ -85,13 +86,12 @@ impl Shows {
         let stages: Arc<Mutex<HashMap<_, _>>> = Arc::default();
         let shared = Arc::clone(&stages);
         let work = Background::start(|stop| {
-            let tasks = TaskTracker::new();
             let pump = Pump {
                 store,
                 chats,
                 policy,
                 stages: shared,
-                tasks,
+                tasks: JoinSet::new(),
                 stop,
                 on_duty,
                 after: None,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     background::Background,
-    channel::pace::Pace,
+    channel::{DISCORD, chat::intake::Intake, pace::Pace},
     clock::Millis,
     gateway::{Gateway, policy::Policy},
     store::{Store, StoreError, Topic, choices, duties},
@@ -131,15 +131,16 @@ impl Parts {
         let (tell, events) = mpsc::channel(WAITING);
         let tasks = TaskTracker::new();
         let until = stop.child_token();
-        let desk = Desk {
+        let intake = Intake {
+            channel: DISCORD,
+            chat: Arc::clone(&self.api) as Arc<_>,
             gateway: self.gateway.clone(),
             store: self.store.clone(),
-            api: Arc::clone(&self.api),
-            policy: self.policy.clone(),
             pace: Arc::new(Pace::new(self.policy.borrow().discord.messages_per_minute)),
             tasks: tasks.clone(),
             stop: until.clone(),
         };
+        let desk = Desk { intake, api: Arc::clone(&self.api), policy: self.policy.clone() };
         let connection = Connection {
             token: self.token.clone(),
             gateway_url: self.gateway_url.clone(),

@@ -1,6 +1,6 @@
-//! What becomes of what happens on Discord: who is let in, and what he wants. A
-//! message becomes a stored job, a word is done at once, a button is an answer. How
-//! it all travels is up to `api` and `shard`, what is shown to `chat`.
+//! What becomes of what happens on Discord: a message is stored or done at once, a
+//! button is an answer. What is the same in all chats is in `chat::intake`; how it
+//! all travels is up to `api` and `shard`, what is shown to `chat`.
 
 mod pressed;
 mod slash;
@@ -11,36 +11,24 @@ use tokio::{
     sync::{mpsc, watch},
     time::{self, Instant},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     api::{Api, Response},
-    heard::{Heard, Person, Ticket},
+    heard::{Heard, Ticket},
     shard::{Event, Happening, Position},
     slash::commands,
 };
 use crate::{
     channel::{
-        DISCORD, SendError,
-        access::{self, Admission, Source, Standing},
-        chat::{Chat as _, Post, Posting},
-        code::Code,
-        directive::{self, Directive},
-        pace::{Pace, Verdict},
+        access::Source,
+        chat::intake::{Intake, NotTaken, Said, Screened},
     },
     clock::Millis,
     gateway::{
-        Gateway,
-        inbound::{Details, Group, Inbound, Media, Origin, Refusal},
+        inbound::{Details, Group, Media},
         policy::Policy,
     },
-    queue::EnqueueError,
-    store::{
-        Store, StoreError, choices,
-        conversations::Address,
-        pairings::{self, Asked},
-    },
-    wishes::Wishes,
+    store::{StoreError, choices},
 };
 
 /// How often it is noted where the connection stands.
@@ -53,13 +41,9 @@ pub(super) const POSITION: &str = "discord_position";
 /// Whoever deals with what happens. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Desk {
-    pub(crate) gateway: Gateway,
-    pub(crate) store: Store,
+    pub(crate) intake: Intake,
     pub(crate) api: Arc<Api>,
     pub(crate) policy: watch::Receiver<Arc<Policy>>,
-    pub(crate) pace: Arc<Pace>,
-    pub(crate) tasks: TaskTracker,
-    pub(crate) stop: CancellationToken,
 }
 
 impl Desk {
@@ -98,7 +82,7 @@ impl Desk {
             return;
         };
         let args = (text, Millis::now());
-        let noted = self.store.write_repeatable(args, |conn, (text, now)| {
+        let noted = self.intake.store.write_repeatable(args, |conn, (text, now)| {
             Box::pin(choices::keep(conn, POSITION, text, *now))
         });
         if let Err(error) = noted.await {
@@ -111,17 +95,14 @@ impl Desk {
     async fn happened(&self, happening: Happening) -> bool {
         match happening {
             Happening::Connected { .. } => {
-                self.pace.change(self.policy.borrow().discord.messages_per_minute);
+                self.intake.pace.change(self.policy.borrow().discord.messages_per_minute);
                 self.spawn(|desk| async move { desk.register().await });
                 true
             }
-            Happening::Heard(heard) => self.heard(heard).await,
+            Happening::Heard(heard) => self.heard(&heard).await,
+            Happening::Slash(slash) => self.slash(slash).await,
             Happening::Pressed(pressed) => {
                 self.spawn(|desk| async move { desk.pressed(pressed).await });
-                true
-            }
-            Happening::Slash(slash) => {
-                self.spawn(|desk| async move { desk.slash(slash).await });
                 true
             }
         }
@@ -132,131 +113,23 @@ impl Desk {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (work, stop) = (work(self.clone()), self.stop.clone());
-        self.tasks.spawn(async move {
-            stop.run_until_cancelled(work).await;
-        });
+        self.intake.spawn(work(self.clone()));
     }
 
-    /// Deals with a message; returns whether to go on. It is let in, or it is not
-    /// for us; what is let in is stored for as long as that takes.
-    async fn heard(&self, heard: Heard) -> bool {
-        let source = Source {
-            guild: heard.guild.as_deref(),
-            channel: &heard.channel,
-            parent: heard.parent.as_deref(),
-            sender: &heard.author.id,
-            roles: &heard.roles,
-            is_mentioned: heard.is_mentioned || heard.answers_bot,
-        };
-        loop {
-            let admitted = self.admission(&source).await;
-            let dealt = match admitted {
-                Ok((Admission::NotMeant, _)) => return true,
-                Ok((Admission::Stranger, standing)) => {
-                    self.stranger(&heard, &source, standing).await
-                }
-                Ok((Admission::Admitted, _)) => return self.admitted(&heard).await,
-                Err(error) => Err(error),
-            };
-            match dealt {
-                Ok(()) => return true,
-                Err(error) => {
-                    if !self.wait_for_store(&error).await {
-                        return false;
-                    }
-                }
-            }
-        }
-    }
-
-    async fn admission(&self, source: &Source<'_>) -> Result<(Admission, Standing), StoreError> {
+    /// Deals with a message, for as long as that takes; returns whether to go on.
+    async fn heard(&self, heard: &Heard) -> bool {
+        let said = heard.said();
         let policy = Arc::clone(&self.policy.borrow());
-        let first = access::admit(&policy.discord, source, Standing::Unknown);
-        // Whoever is not meant is not looked up.
-        if first == Admission::NotMeant {
-            return Ok((first, Standing::Unknown));
-        }
-        let person = known_as(source.sender);
-        let standing =
-            self.store.read(person, |conn, person| Box::pin(pairings::standing(conn, person)));
-        let standing = standing.await?;
-        Ok((access::admit(&policy.discord, source, standing), standing))
-    }
-
-    /// Offers somebody who is not known a code, if that is wanted.
-    async fn stranger(
-        &self,
-        heard: &Heard,
-        source: &Source<'_>,
-        standing: Standing,
-    ) -> Result<(), StoreError> {
-        tracing::info!(
-            sender = heard.author.id,
-            channel = heard.channel,
-            "a stranger was not let in"
-        );
-        let is_offered = access::is_offered_code(&self.policy.borrow().discord, source, standing);
-        if !is_offered {
-            return Ok(());
-        }
-        if let Verdict::Slow { .. } = self.pace.allow(&heard.author.id) {
-            return Ok(());
-        }
-        let Ok(code) = Code::make() else {
-            tracing::error!("no code could be made: the system has no randomness");
-            return Ok(());
-        };
-        let args = (known_as(&heard.author.id), heard.author.name.clone(), code, Millis::now());
-        let asked = self.store.write(args, |conn, (person, name, code, now)| {
-            Box::pin(pairings::ask(conn, person, name, code, *now))
-        });
-        if let Asked::Code(code) = asked.await? {
-            let text = format!(
-                "I do not know you yet. Ask whoever runs me to say `ostler pairing approve {code}`; \
-                 the code is good for an hour."
-            );
-            self.tell(&heard.channel, &heard.message, text);
-        }
-        Ok(())
-    }
-
-    /// Deals with a message of somebody who may talk.
-    async fn admitted(&self, heard: &Heard) -> bool {
-        if let Verdict::Slow { wait, is_first } = self.pace.allow(&heard.author.id) {
-            if is_first {
-                let text = format!("That is too fast for me. Try again in {} s.", seconds(wait));
-                self.tell(&heard.channel, &heard.message, text);
-            }
-            return true;
-        }
-        if let Some(directive) = directive::read(&heard.text) {
-            let heard = heard.clone();
-            self.spawn(|desk| async move {
-                let said = desk.direct(&heard.channel, &heard.author, heard.group(), &directive);
-                let said = said.await;
-                desk.tell_now(&heard.channel, &heard.message, said).await;
-            });
-            return true;
-        }
-        if heard.text.is_empty() && heard.attachments.is_empty() {
-            self.tell(&heard.channel, &heard.message, "What can I do for you?".to_owned());
-            return true;
+        let rules = policy.discord.access();
+        // A thread that begins with a message has its id.
+        let places = [heard.channel.as_str(), heard.message.as_str()];
+        match self.insist(|| self.intake.screen(&said, &rules, &places)).await {
+            Some(Screened::ForAgent) => {}
+            Some(Screened::Dealt) => return true,
+            None => return false,
         }
         let place = self.place(heard).await;
-        let Ok(address) = Address::new(DISCORD, &place) else { return true };
-        let inbound = Inbound {
-            address,
-            sender: heard.author.id.clone(),
-            message: Some(heard.message.clone()),
-            text: heard.text.clone(),
-            wishes: Wishes::default(),
-            origin: Origin::Person,
-            details: heard.details(),
-            belongs: None,
-            words: None,
-        };
-        self.accept(inbound, &heard.channel, Some(&heard.message)).await
+        self.insist(|| self.intake.accept(&said, &place)).await.is_some()
     }
 
     /// Returns where a message is answered: in a thread that begins with it, if that
@@ -277,67 +150,21 @@ impl Desk {
         }
     }
 
-    /// Stores a message for as long as it takes; returns whether to go on.
-    async fn accept(&self, inbound: Inbound, channel: &str, message: Option<&str>) -> bool {
-        let place = inbound.address.key().to_owned();
+    /// Tries something until the store takes it; nothing if that is not to be any
+    /// more. It comes again then: it is not noted that it was dealt with.
+    async fn insist<T, E, F>(&self, attempt: impl Fn() -> F) -> Option<T>
+    where
+        E: Into<NotTaken>,
+        F: Future<Output = Result<T, E>>,
+    {
         loop {
-            match self.gateway.accept(inbound.clone()).await {
-                Ok(accepted) => {
-                    if !accepted.is_again {
-                        self.spawn(|desk| async move {
-                            // A sign of life; if it does not get through, the answer will.
-                            desk.api.typing(&place).await.ok();
-                        });
-                    }
-                    return true;
-                }
-                Err(Refusal::Enqueue(EnqueueError::Store(error))) => {
-                    if !self.wait_for_store(&error).await {
-                        return false;
-                    }
-                }
-                // It comes again: it is not noted that it was dealt with.
-                Err(Refusal::Stopping) => return false,
-                Err(refusal) => {
-                    if let Some(message) = message {
-                        self.tell(channel, message, format!("⚠️ {refusal}"));
-                    }
-                    return true;
-                }
-            }
-        }
-    }
-
-    /// Waits until the store may be there again; returns whether to go on.
-    async fn wait_for_store(&self, error: &StoreError) -> bool {
-        tracing::warn!(error = error.chain(), "a message from Discord waits for the store");
-        !matches!(error, StoreError::Closed)
-            && self.stop.run_until_cancelled(time::sleep(AGAIN)).await.is_some()
-    }
-
-    /// Does at once what a word asks for; returns what to say to that.
-    async fn direct(
-        &self,
-        channel: &str,
-        person: &Person,
-        group: Option<Group>,
-        directive: &Directive,
-    ) -> String {
-        let is_owner = access::is_owner(&self.policy.borrow().discord, &person.id);
-        if matches!(directive, Directive::Restart) {
-            let said = if is_owner {
-                "I cannot start myself again; whoever runs me can."
-            } else {
-                "Only an owner may ask for that."
+            let error = match attempt().await.map_err(Into::into) {
+                Ok(done) => return Some(done),
+                Err(NotTaken::Stopping | NotTaken::Store(StoreError::Closed)) => return None,
+                Err(NotTaken::Store(error)) => error,
             };
-            return said.to_owned();
-        }
-        let Ok(at) = Address::new(DISCORD, channel) else {
-            return "There is nobody here.".to_owned();
-        };
-        match self.gateway.direct(&at, &person.id, group.as_ref(), directive).await {
-            Ok(said) => said,
-            Err(refusal) => format!("⚠️ {refusal}"),
+            tracing::warn!(error = error.chain(), "a message from Discord waits for the store");
+            self.intake.stop.run_until_cancelled(time::sleep(AGAIN)).await?;
         }
     }
 
@@ -358,33 +185,26 @@ impl Desk {
             tracing::info!(%error, "an interaction could not be answered");
         }
     }
-
-    /// Says something that is not worth a place in the outbox.
-    fn tell(&self, channel: &str, answers: &str, text: String) {
-        let (channel, answers) = (channel.to_owned(), answers.to_owned());
-        self.spawn(|desk| async move { desk.tell_now(&channel, &answers, text).await });
-    }
-
-    async fn tell_now(&self, channel: &str, answers: &str, text: String) {
-        let post = Post::of(text);
-        let nonce = format!("told:{answers}");
-        let posting = Posting { post: &post, nonce: &nonce, answers: Some(answers) };
-        if let Err(SendError { reason, .. }) = self.api.send(channel, posting).await {
-            tracing::info!(reason, "somebody could not be told something");
-        }
-    }
-}
-
-/// Returns by whom the store knows somebody.
-fn known_as(sender: &str) -> pairings::Person {
-    pairings::Person { channel: DISCORD.to_owned(), sender: sender.to_owned() }
-}
-
-fn seconds(wait: Duration) -> u64 {
-    wait.as_secs().max(1)
 }
 
 impl Heard {
+    fn said(&self) -> Said<'_> {
+        Said {
+            from: Source {
+                guild: self.guild.as_deref(),
+                channel: &self.channel,
+                parent: self.parent.as_deref(),
+                sender: &self.author.id,
+                roles: &self.roles,
+                is_mentioned: self.is_mentioned || self.answers_bot,
+            },
+            message: &self.message,
+            name: &self.author.name,
+            text: &self.text,
+            details: self.details(),
+        }
+    }
+
     /// Returns the group that it was said in, if it was one.
     fn group(&self) -> Option<Group> {
         self.guild.as_ref().map(|_| Group {

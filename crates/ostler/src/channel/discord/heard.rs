@@ -82,6 +82,8 @@ impl fmt::Debug for Ticket {
 pub(crate) struct Pressed {
     pub(crate) ticket: Ticket,
     pub(crate) channel: String,
+    pub(crate) guild: Option<String>,
+    pub(crate) parent: Option<String>,
     /// The message that has the button.
     pub(crate) message: Option<String>,
     pub(crate) person: Person,
@@ -183,9 +185,16 @@ pub(crate) fn interacted(interaction: &Interaction, places: &Places) -> Option<I
     #[expect(deprecated, reason = "still sent, and all there is where the channel is missing")]
     let channel = interaction.channel.as_ref().map(|channel| channel.id).or(interaction.channel_id);
     let channel = channel?.to_string();
+    let guild = interaction.guild_id.map(|guild| guild.to_string());
+    let of_thread = interaction.channel.as_ref().filter(|channel| channel.kind.is_thread());
+    let parent = of_thread.and_then(|thread| thread.parent_id).map(|id| id.to_string());
+    let known = || places.get(&channel).and_then(|place| place.parent.clone());
+    let parent = parent.or_else(known);
     let pressed = |id: &str, text: Option<String>| Pressed {
         ticket: ticket.clone(),
         channel: channel.clone(),
+        guild: guild.clone(),
+        parent: parent.clone(),
         message: interaction.message.as_ref().map(|message| message.id.to_string()),
         person: person.clone(),
         roles: roles.clone(),
@@ -200,21 +209,16 @@ pub(crate) fn interacted(interaction: &Interaction, places: &Places) -> Option<I
             let text = data.components.iter().find_map(typed);
             Some(Interacted::Pressed(pressed(&data.custom_id, text)))
         }
-        InteractionData::ApplicationCommand(data) => {
-            let of_thread = interaction.channel.as_ref().filter(|channel| channel.kind.is_thread());
-            let parent = of_thread.and_then(|thread| thread.parent_id).map(|id| id.to_string());
-            let known = || places.get(&channel).and_then(|place| place.parent.clone());
-            Some(Interacted::Slash(Slash {
-                parent: parent.or_else(known),
-                guild: interaction.guild_id.map(|guild| guild.to_string()),
-                name: data.name.clone(),
-                options: options(data),
-                ticket,
-                channel,
-                person,
-                roles,
-            }))
-        }
+        InteractionData::ApplicationCommand(data) => Some(Interacted::Slash(Slash {
+            parent,
+            guild,
+            name: data.name.clone(),
+            options: options(data),
+            ticket,
+            channel,
+            person,
+            roles,
+        })),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Accepting a job: the message that it is of, its place, how much waits.
 
 use super::{Conn, JobId, JobState, LaneId, Millis, StoreError, values};
+use crate::queue::MessageKey;
 
 /// Notes that a message became a job, or returns the job that it became before.
 pub(crate) async fn note_message(
@@ -17,6 +18,15 @@ pub(crate) async fn note_message(
     }
     let sql = "SELECT job FROM inbox WHERE channel = $1 AND message = $2";
     conn.fetch_one(sql, values![channel, message]).await?.parsed("job").map(Some)
+}
+
+/// Whether a message came before.
+pub(crate) async fn is_message_known(
+    conn: &mut Conn,
+    MessageKey { channel, message }: &MessageKey,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 AS found FROM inbox WHERE channel = $1 AND message = $2";
+    Ok(conn.fetch_optional(sql, values![channel, message]).await?.is_some())
 }
 
 /// Takes the next place in a lane, and locks the lane until the commit.

@@ -53,6 +53,13 @@ impl Rig {
         self.discord.say(self.channel, self.ann, &self.mentioning(text))
     }
 
+    /// Gives a command by its slash, once Discord knows it.
+    pub(super) fn slash(&self, channel: u64, user: u64, command: &str, options: Value) -> u64 {
+        self.discord
+            .wait_for("the commands", LIMIT, |world| (!world.commands().is_empty()).then_some(()));
+        self.discord.slash(channel, user, command, options)
+    }
+
     /// Returns a text that mentions the bot.
     pub(super) fn mentioning(&self, text: &str) -> String {
         format!("<@{}> {text}", self.discord.bot_id())

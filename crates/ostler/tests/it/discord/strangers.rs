@@ -3,18 +3,42 @@
 use serde_json::json;
 
 use super::rig::Rig;
+use crate::support::LIMIT;
 
 #[test]
-fn by_default_nobody_is_answered() {
-    let rig = Rig::with(|_, settings| settings["discord"]["guilds"] = json!([]));
+fn nobody_is_answered_who_is_not_listed() {
+    let rig = Rig::with(|rig, settings| {
+        settings["discord"]["guilds"] = json!([]);
+        settings["discord"]["users"] = json!([rig.bob.to_string()]);
+    });
     rig.ask("hello");
-    let direct = rig.discord.direct(rig.ann);
-    rig.discord.say(direct, rig.ann, "hello");
-    // Whoever is let in is answered after both.
-    rig.discord.ask_reconnect();
-    rig.discord.wait_until_ready(crate::support::LIMIT);
+    let of_ann = rig.discord.direct(rig.ann);
+    rig.discord.say(of_ann, rig.ann, "hello");
+    let slash = rig.slash(rig.channel, rig.ann, "ask", json!({ "prompt": "hello" }));
+    // Whatever is said is dealt with in its order.
+    let of_bob = rig.discord.direct(rig.bob);
+    rig.discord.say(of_bob, rig.bob, "sim:echo=me");
+    rig.wait_for("an answer", of_bob, |said| {
+        said.iter().any(|message| message.content.contains("You said me."))
+    });
     assert!(rig.discord.changes(rig.channel).is_empty());
-    assert!(rig.discord.changes(direct).is_empty());
+    assert!(rig.discord.changes(of_ann).is_empty());
+    rig.discord.wait_for("a refusal", LIMIT, |world| {
+        world.interaction(slash).content.clone().filter(|text| text.contains("may not talk"))
+    });
+}
+
+#[test]
+fn by_default_that_is_everybody() {
+    let rig = Rig::with(|_, settings| settings["discord"]["guilds"] = json!([]));
+    for channel in [rig.channel, rig.discord.direct(rig.ann)] {
+        let slash = rig.slash(channel, rig.ann, "ask", json!({ "prompt": "hello" }));
+        rig.discord.say(channel, rig.ann, &rig.mentioning("hello"));
+        rig.discord.wait_for("a refusal", LIMIT, |world| {
+            world.interaction(slash).content.clone().filter(|text| text.contains("may not talk"))
+        });
+        assert!(rig.discord.changes(channel).is_empty());
+    }
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(super) struct Show {
     pub(super) chat: Arc<dyn Chat>,
     pub(super) store: Store,
     pub(super) stage: Arc<Stage>,
+    /// What shows an earlier try of the same answer, if it still does.
+    pub(super) earlier: Option<Arc<Stage>>,
     pub(super) answers: Option<String>,
 }
 
@@ -45,6 +47,9 @@ impl Show {
         let stage = Arc::clone(&self.stage);
         // Said whatever becomes of it: somebody may wait for that.
         let _over = Over(&stage);
+        if let Some(earlier) = &self.earlier {
+            earlier.end().await;
+        }
         self.show(subject).await;
     }
 

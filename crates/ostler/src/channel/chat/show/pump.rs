@@ -9,9 +9,10 @@ use std::{
 
 use tokio::{
     sync::{Notify, watch},
+    task::JoinSet,
     time,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use super::{Live, Stage, act::Show, lock};
 use crate::{
@@ -60,7 +61,8 @@ pub(super) struct Pump {
     pub(super) chats: Chats,
     pub(super) policy: watch::Receiver<Arc<Policy>>,
     pub(super) stages: Arc<Mutex<HashMap<Subject, Arc<Stage>>>>,
-    pub(super) tasks: TaskTracker,
+    /// The shows; those that take too long to end go with it.
+    pub(super) tasks: JoinSet<()>,
     pub(super) stop: CancellationToken,
     /// Whether this gateway is the one that speaks.
     pub(super) on_duty: watch::Receiver<bool>,
@@ -96,8 +98,7 @@ impl Pump {
             }
         }
         self.leave_all();
-        self.tasks.close();
-        self.tasks.wait().await;
+        while self.tasks.join_next().await.is_some() {}
     }
 
     /// Ends all shows, for another gateway has them now, or nobody.
@@ -174,9 +175,10 @@ impl Pump {
         let begun = self.store.read(turn, |conn, turn| Box::pin(look(conn, *turn))).await?;
         let Some(Begun { subject, answers, is_verbose }) = begun else { return Ok(None) };
         let Some(chat) = self.chats.get(&subject.channel) else { return Ok(None) };
+        // What shows an earlier try ends first; the new one waits for that.
         let earlier = lock(&self.stages).get(&subject).cloned();
-        if let Some(earlier) = earlier {
-            earlier.end().await;
+        if let Some(earlier) = &earlier {
+            earlier.stop.cancel();
         }
         let detail = if is_verbose {
             Detail::Verbose
@@ -196,12 +198,19 @@ impl Pump {
         // and there is no answer yet if the turn runs.
         let state = self.store.read(turn, |conn, turn| Box::pin(turns::find(conn, *turn))).await;
         if !matches!(&state, Ok(Some(turn)) if turn.state == TurnState::Running) {
-            lock(&self.stages).remove(&subject);
             stage.over.send_replace(true);
+            let mut stages = lock(&self.stages);
+            // Whoever sends the answer has to wait for the one that ends.
+            match earlier.filter(|earlier| !*earlier.over.borrow()) {
+                Some(earlier) => stages.insert(subject, earlier),
+                None => stages.remove(&subject),
+            };
             return state.map(|_| None);
         }
-        let show = Show { chat, store: self.store.clone(), stage: Arc::clone(&stage), answers };
+        let (store, shown) = (self.store.clone(), Arc::clone(&stage));
+        let show = Show { chat, store, stage: shown, earlier, answers };
         let stages = Arc::clone(&self.stages);
+        while self.tasks.try_join_next().is_some() {}
         self.tasks.spawn(async move {
             show.run(subject.clone()).await;
             let mut stages = lock(&stages);

@@ -74,6 +74,11 @@ impl Trouble {
         matches!(self, Self::Refused { status: 401, .. })
     }
 
+    /// Says whether the same call may work a little later.
+    pub(crate) fn may_pass(self) -> bool {
+        matches!(judge(&self).next, Next::Retry { .. })
+    }
+
     /// Says whether Discord refused it with this code.
     pub(super) fn is_code(self, expected: u64) -> bool {
         matches!(self, Self::Refused { code, .. } if code == expected)

@@ -171,6 +171,8 @@ fn a_button_is_pressed_by_somebody_under_a_message() {
     let expected = Pressed {
         ticket,
         channel: "60".into(),
+        guild: Some("10".into()),
+        parent: Some("50".into()),
         message: Some("101".into()),
         person: Person { id: "7".into(), name: "ada".into(), is_bot: false },
         roles: vec!["21".into()],

@@ -18,7 +18,7 @@ use twilight_model::{
 use super::{
     super::{
         api::Trouble,
-        heard::{Heard, Interacted, Person, Places, heard, interacted},
+        heard::{Heard, Interacted, Person, Place, Places, heard, interacted},
     },
     Connection, Event, Fatal, Happening, Position,
 };
@@ -44,6 +44,8 @@ const WANTED: EventTypeFlags = EventTypeFlags::READY
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a look at an unknown channel may take: nothing else is heard meanwhile.
 const LOOK: Duration = Duration::from_secs(5);
+/// The waits before another look. Who may talk can depend on what it shows.
+const LOOKS: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(3)];
 /// After how many failures in a row the waits between attempts begin anew. They
 /// double, up to minutes.
 const FAILURES: u32 = 6;
@@ -208,8 +210,7 @@ impl Listener {
         if known.guild.is_none() || is_known || !may_be_thread {
             return Some(known);
         }
-        let looked = time::timeout(LOOK, self.connection.api.channel(&known.channel)).await;
-        match looked.unwrap_or(Err(Trouble::Late { was_sent: true })) {
+        match self.look(&known.channel).await {
             Ok(place) => {
                 self.places.put(&known.channel, place);
                 heard(message, &self.bot.id, &self.places)
@@ -220,6 +221,22 @@ impl Listener {
                 Some(known)
             }
         }
+    }
+
+    /// Asks what a channel is, more than once if that may help.
+    async fn look(&self, channel: &str) -> Result<Place, Trouble> {
+        let mut looked = Err(Trouble::Late { was_sent: true });
+        for pause in LOOKS {
+            time::sleep(pause).await;
+            looked = time::timeout(LOOK, self.connection.api.channel(channel))
+                .await
+                .unwrap_or(Err(Trouble::Late { was_sent: true }));
+            match &looked {
+                Err(trouble) if trouble.may_pass() => {}
+                Ok(_) | Err(_) => break,
+            }
+        }
+        looked
     }
 }
 

@@ -1,0 +1,217 @@
+//! What is the same in all chats when somebody says something: whether he is let
+//! in, whether it was dealt with before, and whether it is a word for the gateway
+//! or a message for the agent. Where it was said and how it came is up to the chat.
+
+mod answering;
+mod directing;
+mod stranger;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub(crate) use self::answering::Given;
+use super::{Chat, Post, Posting};
+use crate::{
+    channel::{
+        SendError,
+        access::{self, Admission, Rules, Source, Standing},
+        directive,
+        pace::{Pace, Verdict},
+    },
+    gateway::{
+        Gateway,
+        inbound::{Details, Inbound, Origin, Refusal},
+    },
+    queue::{EnqueueError, MessageKey},
+    store::{Store, StoreError, conversations::Address, jobs, pairings},
+    wishes::Wishes,
+};
+
+/// Whoever takes what is said in a chat. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Intake {
+    pub(crate) channel: &'static str,
+    pub(crate) chat: Arc<dyn Chat>,
+    pub(crate) gateway: Gateway,
+    pub(crate) store: Store,
+    pub(crate) pace: Arc<Pace>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+/// Something that was said.
+#[derive(Clone, Debug)]
+pub(crate) struct Said<'a> {
+    pub(crate) from: Source<'a>,
+    /// What the chat calls it.
+    pub(crate) message: &'a str,
+    /// What the sender calls himself.
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+    pub(crate) details: Details,
+}
+
+/// What is left to do with something that was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Screened {
+    /// Nothing.
+    Dealt,
+    /// It is for the agent.
+    ForAgent,
+}
+
+/// Why something was not taken. It is to be offered again.
+#[derive(Debug)]
+pub(crate) enum NotTaken {
+    Store(StoreError),
+    Stopping,
+}
+
+impl From<StoreError> for NotTaken {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Intake {
+    /// Looks at something that was said, and deals with it if it is not for the
+    /// agent. A message that became a job at one of these places was dealt with.
+    pub(crate) async fn screen(
+        &self,
+        said: &Said<'_>,
+        rules: &Rules<'_>,
+        places: &[&str],
+    ) -> Result<Screened, StoreError> {
+        let (admission, standing) = self.admission(&said.from, rules).await?;
+        match admission {
+            Admission::NotMeant => return Ok(Screened::Dealt),
+            Admission::Stranger => {
+                self.stranger(said, rules, standing).await?;
+                return Ok(Screened::Dealt);
+            }
+            Admission::Admitted => {}
+        }
+        // What is told again costs its sender nothing.
+        if self.is_known(said.message, places).await? {
+            return Ok(Screened::Dealt);
+        }
+        if let Verdict::Slow { wait, is_first } = self.pace.allow(said.from.sender) {
+            if is_first {
+                self.tell(said.from.channel, said.message, too_fast(wait));
+            }
+            return Ok(Screened::Dealt);
+        }
+        if let Some(directive) = directive::read(said.text) {
+            if let Some(answer) = self.direct_once(said, rules, &directive).await? {
+                self.tell(said.from.channel, said.message, answer);
+            }
+            return Ok(Screened::Dealt);
+        }
+        if said.text.trim().is_empty() && said.details.media.is_empty() {
+            self.tell(said.from.channel, said.message, "What can I do for you?".to_owned());
+            return Ok(Screened::Dealt);
+        }
+        Ok(Screened::ForAgent)
+    }
+
+    /// Returns whether somebody may talk to the bot, and what is known of him.
+    pub(crate) async fn admission(
+        &self,
+        from: &Source<'_>,
+        rules: &Rules<'_>,
+    ) -> Result<(Admission, Standing), StoreError> {
+        let first = access::admit(rules, from, Standing::Unknown);
+        // Whoever is not meant is not looked up.
+        if first == Admission::NotMeant {
+            return Ok((first, Standing::Unknown));
+        }
+        let person = self.known_as(from.sender);
+        let standing =
+            self.store.read(person, |conn, person| Box::pin(pairings::standing(conn, person)));
+        let standing = standing.await?;
+        Ok((access::admit(rules, from, standing), standing))
+    }
+
+    /// Whether a message was dealt with before, at one of these places.
+    pub(crate) async fn is_known(
+        &self,
+        message: &str,
+        places: &[&str],
+    ) -> Result<bool, StoreError> {
+        for place in places {
+            let key = MessageKey::new(self.channel, place, message);
+            let known =
+                self.store.read(key, |conn, key| Box::pin(jobs::is_message_known(conn, key)));
+            if known.await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Stores a message for the agent, which answers at a place.
+    pub(crate) async fn accept(&self, said: &Said<'_>, place: &str) -> Result<(), NotTaken> {
+        let Ok(address) = Address::new(self.channel, place) else { return Ok(()) };
+        let inbound = Inbound {
+            address,
+            sender: said.from.sender.to_owned(),
+            message: Some(said.message.to_owned()),
+            text: said.text.to_owned(),
+            wishes: Wishes::default(),
+            origin: Origin::Person,
+            details: said.details.clone(),
+            belongs: None,
+            words: None,
+        };
+        match self.gateway.accept(inbound).await {
+            Ok(accepted) => {
+                if !accepted.is_again {
+                    let (chat, place) = (Arc::clone(&self.chat), place.to_owned());
+                    // A sign of life; if it does not get through, the answer will.
+                    self.spawn(async move { drop(chat.typing(&place).await) });
+                }
+                Ok(())
+            }
+            Err(Refusal::Enqueue(EnqueueError::Store(error))) => Err(NotTaken::Store(error)),
+            Err(Refusal::Stopping) => Err(NotTaken::Stopping),
+            Err(refusal) => {
+                self.tell(said.from.channel, said.message, format!("⚠️ {refusal}"));
+                Ok(())
+            }
+        }
+    }
+
+    /// Does something beside what happens next.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(work).await;
+        });
+    }
+
+    /// Says something that is not worth a place in the outbox.
+    pub(crate) fn tell(&self, place: &str, answers: &str, text: String) {
+        let (intake, place, answers) = (self.clone(), place.to_owned(), answers.to_owned());
+        self.spawn(async move { intake.tell_now(&place, &answers, text).await });
+    }
+
+    async fn tell_now(&self, place: &str, answers: &str, text: String) {
+        let post = Post::of(text);
+        let nonce = format!("told:{answers}");
+        let posting = Posting { post: &post, nonce: &nonce, answers: Some(answers) };
+        if let Err(SendError { reason, .. }) = self.chat.send(place, posting).await {
+            tracing::info!(reason, "somebody could not be told something");
+        }
+    }
+
+    /// Returns by whom the store knows somebody.
+    fn known_as(&self, sender: &str) -> pairings::Person {
+        pairings::Person { channel: self.channel.to_owned(), sender: sender.to_owned() }
+    }
+}
+
+/// Returns what somebody is told who writes too often.
+pub(crate) fn too_fast(wait: Duration) -> String {
+    format!("That is too fast for me. Try again in {} s.", wait.as_secs().max(1))
+}
