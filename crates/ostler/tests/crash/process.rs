@@ -54,7 +54,14 @@ impl Ready {
                         return Ok(());
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // A wait with a time limit is also cut short where this program is
+                // stopped and goes on.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    ) =>
+                {
                     if let Some(status) = child.try_wait().unwrap() {
                         return Err(format!("it ended with {status}"));
                     }
@@ -96,6 +103,17 @@ mod tests {
         assert_eq!(name, "NOTIFY_SOCKET");
         UnixDatagram::unbound().unwrap().send_to(b"STATUS=x\nREADY=1", path).unwrap();
         assert_eq!(ready.wait(&mut child), Ok(()));
+    }
+
+    #[test]
+    fn a_wait_goes_on_after_this_program_was_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let ready = Ready::listen(folder.path());
+        // Each is long enough to be noticed, and one of them meets the wait.
+        let script = "for i in 1 2 3 4 5; do \
+             kill -STOP $PPID; sleep 0.03; kill -CONT $PPID; sleep 0.03; done; exit 3";
+        let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        assert!(ready.wait(&mut child).unwrap_err().contains('3'));
     }
 
     #[test]
