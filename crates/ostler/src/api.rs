@@ -22,6 +22,7 @@ mod headers;
 mod health;
 mod keys;
 mod limits;
+mod media;
 mod metrics;
 mod once;
 mod permissions;
@@ -150,5 +151,6 @@ fn routes() -> OpenApiRouter<Service> {
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(metrics::routes())
+        .merge(media::routes())
         .merge(webhooks::routes())
 }

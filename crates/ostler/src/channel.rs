@@ -6,12 +6,15 @@ pub(crate) mod chat;
 pub(crate) mod code;
 pub(crate) mod directive;
 pub(crate) mod discord;
+pub(crate) mod duty;
+pub(crate) mod finding;
 pub(crate) mod notice;
 pub(crate) mod pace;
 pub(crate) mod reach;
 mod reply;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod twilio;
 pub(crate) mod webhook;
 
 use std::time::Duration;
@@ -28,8 +31,16 @@ use crate::{
 /// The channel whose addresses are ids of channels of Discord.
 pub(crate) const DISCORD: &str = "discord";
 
+/// The channels whose addresses are telephone numbers, with a plus sign and the
+/// country.
+pub(crate) const WHATSAPP: &str = "whatsapp";
+pub(crate) const SMS: &str = "sms";
+
+/// The channel whose addresses are conversations of several people at Twilio.
+pub(crate) const GROUP: &str = "group";
+
 /// The names of the channels that a place can be in, for people.
-pub(crate) const NAMES: &str = "`local`, `webhook` and `discord`";
+pub(crate) const NAMES: &str = "`local`, `webhook`, `discord`, `whatsapp`, `sms` and `group`";
 
 /// The channel whose addresses are URLs, to which replies are posted.
 pub(crate) const WEBHOOK: &str = "webhook";
@@ -85,10 +96,9 @@ impl Channels {
         Self { chats: Some(chats), ..self }
     }
 
-    /// Returns the channel whose messages another gateway sends at present, if there
-    /// is one.
-    pub(crate) fn closed(&self) -> Option<&'static str> {
-        self.chats.as_ref().and_then(Carrier::closed)
+    /// Returns the channels whose messages another gateway sends at present.
+    pub(crate) fn closed(&self) -> Vec<&'static str> {
+        self.chats.as_ref().map(Carrier::closed).unwrap_or_default()
     }
 
     /// Makes some that are less patient.
@@ -103,10 +113,10 @@ impl Channels {
         match (sending.message.channel.as_str(), &self.notices, &self.chats) {
             (WEBHOOK, _, _) => self.webhook.send(sending, Millis::now()).await,
             (NOTICE, Some(notices), _) => notices.send(sending, Millis::now()).await,
-            (DISCORD, _, Some(chats)) => chats.send(sending).await,
-            // Another gateway on the same store may have one, or this one may tomorrow.
-            (DISCORD, _, None) => Err(SendError {
-                reason: "no bot is configured for Discord".to_owned(),
+            (channel, _, Some(chats)) if chats.has(channel) => chats.send(sending).await,
+            // Another gateway on the same store may have it, or this one may tomorrow.
+            (DISCORD | WHATSAPP | SMS | GROUP, _, _) => Err(SendError {
+                reason: "the chat is not configured".to_owned(),
                 next: Next::Retry { after: Some(Duration::from_secs(60)) },
                 is_unsure: false,
             }),
@@ -124,6 +134,20 @@ pub(crate) fn is_discord_id(text: &str) -> bool {
     (1..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Whether a text is a telephone number with a plus sign and the country.
+pub(crate) fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('+').unwrap_or_default();
+    (7..=15).contains(&digits.len())
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && !digits.starts_with('0')
+}
+
+/// Whether a text can be what Twilio calls something, by how such names begin.
+pub(crate) fn is_sid(text: &str, start: &str) -> bool {
+    let rest = text.strip_prefix(start).unwrap_or_default();
+    rest.len() == 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// Returns where a message goes in words that may be shown to anybody: a URL may
 /// be all that one needs in order to write to its owner.
 pub(crate) fn place(channel: &str, address: &str) -> String {
@@ -131,6 +155,9 @@ pub(crate) fn place(channel: &str, address: &str) -> String {
         WEBHOOK => webhook::origin(address),
         NOTICE => format!("the webhook {address}"),
         DISCORD => format!("the channel {address} of Discord"),
+        // A number is somebody's name.
+        WHATSAPP | SMS => format!("somebody by {channel}"),
+        GROUP => format!("the group {address}"),
         other => format!("the channel {other:?}"),
     }
 }

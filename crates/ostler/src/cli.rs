@@ -177,7 +177,7 @@ async fn obey(cli: Cli, ui: &mut Ui) -> Result<Exit, Problems> {
         return schedule::run(args, load(cli.config)?, ui).await;
     }
     if let Command::Projects(args) = cli.command {
-        return projects::run(args, load(cli.config)?, ui).await;
+        return Box::pin(projects::run(args, load(cli.config)?, ui)).await;
     }
     if let Command::Keys(args) = cli.command {
         return keys::run(args, load(cli.config)?, ui).await;

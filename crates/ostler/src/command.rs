@@ -30,6 +30,18 @@ const SHOWN: usize = 300;
 /// How often it is looked whether a command prints too much.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// The variables that a command gets from the gateway's own environment.
+const PASSED_ON: [&str; 2] = ["PATH", "HOME"];
+
+/// Returns the environment of commands that the operator configured.
+pub(crate) fn passed_on(environment: &Variables) -> Variables {
+    let passed_on = PASSED_ON.into_iter().filter_map(|name| {
+        let value = environment.get(OsStr::new(name))?;
+        Some((name.into(), value.clone()))
+    });
+    passed_on.collect()
+}
+
 /// A program that is to be started.
 #[derive(Debug)]
 pub(crate) struct Launch<'a> {

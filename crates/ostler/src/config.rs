@@ -26,6 +26,7 @@ mod section;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod twilio;
 pub(crate) mod variable;
 pub(crate) mod view;
 mod walk;
@@ -51,10 +52,13 @@ pub(crate) use self::{
     discord::{Detail, Discord, EVERYBODY, LongAnswers},
     file::Found,
     hooks::{Hook, HookAction, HookEvent, OnFailure},
-    inbound::{Mode as ReplyMode, Reply},
+    inbound::{Inbound, Mode as ReplyMode, Reply},
     load::{Flag, Loaded, Loader, Trust},
+    media::{Media, Transcribe},
     problem::{Problem, Problems, Source},
+    secret::{Secret, SecretSource},
     section::{Busy, Config, Heartbeat, Scope, Sessions, word},
+    twilio::{Receive, Twilio, number as number_of},
     watch::{Reload, Stamp, Watch, stamp_of},
 };
 
@@ -86,6 +90,8 @@ pub(crate) struct Settings {
     pub(crate) opencode_server: Option<ServerAddress>,
     /// The bot on Discord.
     pub(crate) discord: Discord,
+    /// The account at Twilio.
+    pub(crate) twilio: Box<Twilio>,
     /// What was read but is not as it should be.
     pub(crate) warnings: Vec<String>,
     host: HostConfig,
@@ -109,7 +115,7 @@ impl Settings {
         let max_turns = loaded.is_set("agent.max_turns").then_some(loaded.config.agent.max_turns);
         let is_agent_chosen = loaded.is_set("agent.default");
         let Loaded { config, roster, environment, dotenv, warnings, .. } = loaded;
-        let (agent, discord) = (config.agent, config.discord);
+        let (agent, discord, twilio) = (config.agent, config.discord, config.twilio);
         let named = roster.resolve(&agent.default).cloned();
         let named = named.map_err(|error| Problem {
             source: Source::Default,
@@ -136,6 +142,7 @@ impl Settings {
             thinking: agent.thinking,
             opencode_server,
             discord,
+            twilio,
             warnings,
             roster,
             environment,

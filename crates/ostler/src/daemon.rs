@@ -40,6 +40,7 @@ use crate::{
     },
     hooks::happening::Happening,
     logging,
+    media::hosting::Hosting,
     outbound::folder,
     prompt,
     socket::{
@@ -79,6 +80,8 @@ pub(crate) enum StartError {
     Folder(std::io::Error),
     #[error("the bot on Discord cannot be used: {why}")]
     Discord { why: String },
+    #[error("the account at Twilio cannot be used: {why}")]
+    Twilio { why: String },
     #[error(transparent)]
     Listen(#[from] http::ListenError),
     #[error(transparent)]
@@ -96,7 +99,7 @@ pub(crate) enum Then {
 pub(crate) struct Daemon {
     gateway: Gateway,
     delivery: Delivery,
-    chats: Option<chats::Open>,
+    chats: chats::Open,
     archivist: Archivist,
     store: Store,
     host: Host,
@@ -164,8 +167,10 @@ impl Daemon {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let notifier = Arc::new(Notifier::new(&settings.environment, std::process::id()));
         let host = Host::new(settings.host_config());
-        let discord = chats::prepare(&config.discord, &settings.environment).await?;
-        let policy = Policy::new(&config, settings, host.clone(), here.clone());
+        let hosting = Hosting::new(host.data_dir().join("media"));
+        let chats = chats::prepare(&config, &settings.environment, &hosting).await?;
+        let mut policy = Policy::new(&config, settings, host.clone(), here.clone());
+        chats.vouch(&mut policy.media);
         check_agent(&policy, &tasks).await?;
         let keys = bootstrap::look(store).await.map_err(failed)?;
         let listen = || http::bind(config.gateway.listen, keys.usable);
@@ -184,24 +189,19 @@ impl Daemon {
         let gateway = gateway.await.map_err(failed)?;
         let pace = Pace::with_lease(config.gateway.lease);
         let notices = Notices::new(store.clone(), policy.subscribe());
-        let mut channels = Channels::new().with_notices(notices);
-        let mut opened = None;
-        if let Some(discord) = discord {
-            let (chats, all) = discord.open(store, &policy.subscribe(), channels);
-            (opened, channels) = (Some(chats), all);
-        }
+        let channels = Channels::new().with_notices(notices);
+        let (chats, channels) = chats.open(store, &policy.subscribe(), channels);
         let delivery = Delivery::start(store.clone(), channels, gateway.name(), pace);
         let archivist = Archivist::start(store.clone(), policy.subscribe(), gateway.name());
         let phase = watch::Sender::new(Phase::Starting);
         let service =
             Service::new(gateway.clone(), store.clone(), policy.subscribe(), phase.subscribe());
-        let http = Http::start(listener, api::router(&service));
+        let (chats, called) = chats.start(&gateway, store, &policy.subscribe());
+        let http = Http::start(listener, api::router(&service).merge(called));
         let socket = Server::start(socket, gateway.clone());
         tasks.spawn(folder::watch(gateway.clone(), policy.subscribe(), stop.clone()));
-        let subscribed = policy.subscribe();
         tasks.spawn(reload::follow(watch, policy, host.clone(), here, stop.clone()));
         tasks.spawn(watch_over(Arc::clone(&notifier), gateway.clone(), stop.clone()));
-        let chats = opened.map(|chats| chats.start(&gateway, store, subscribed));
         phase.send_replace(Phase::Ready);
         notifier.ready(&format!("listening on http://{address}"));
         tracing::info!(http = %address, store = %store.location(), "ready");
@@ -239,18 +239,13 @@ impl Daemon {
         }
         self.gateway.close();
         self.socket.close();
-        let chats = match self.chats {
-            Some(chats) => Some(chats.close().await),
-            None => None,
-        };
+        let chats = self.chats.close().await;
         // Whatever runs has the same grace, hooks and turns alike.
         let deadline = Instant::now() + self.gateway.shutdown_grace();
         hooks::before_stop(&self.gateway, deadline).await;
         self.gateway.stop(deadline.saturating_duration_since(Instant::now())).await;
         self.delivery.stop(DELIVERY).await;
-        if let Some(chats) = chats {
-            chats.end().await;
-        }
+        chats.end().await;
         self.archivist.stop(ARCHIVE).await;
         if !self.host.shutdown(PROCESSES).await {
             tracing::warn!("some agents' processes did not end in time; they are killed");

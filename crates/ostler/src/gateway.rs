@@ -16,7 +16,7 @@ pub(crate) mod commands;
 mod conclusion;
 pub(crate) mod delivery;
 mod details;
-mod directing;
+pub(crate) mod directing;
 mod ending;
 mod fetching;
 pub(crate) mod follow;
@@ -68,7 +68,6 @@ use self::{
     unasked::Unasked,
 };
 use crate::{
-    channel::DISCORD,
     clock::Millis,
     hooks::runner::Runner,
     id::{CommandId, ConversationId, JobId, MessageId, PermissionId},
@@ -260,9 +259,9 @@ impl Gateway {
         if outgoing.text.trim().is_empty() {
             return Err(Refusal::NoText);
         }
-        let output_channel = shared.policy.borrow().discord.output_channel.clone();
-        if let (Target::Newest, Some(channel)) = (&outgoing.to, output_channel) {
-            outgoing.to = Target::At(Address::new(DISCORD, &channel)?);
+        let output = shared.policy.borrow().rules.output.clone();
+        if let (Target::Newest, Some(output)) = (&outgoing.to, output) {
+            outgoing.to = Target::At(output);
         }
         if let Target::At(address) = &outgoing.to {
             check_place(address)?;
@@ -398,6 +397,12 @@ impl Gateway {
     /// Returns how many turns run.
     pub(crate) fn n_running(&self) -> usize {
         self.shared.runtime.n_running()
+    }
+
+    /// Waits until so many do.
+    #[cfg(test)]
+    pub(crate) async fn until_running(&self, n_turns: usize) {
+        self.shared.runtime.until_running(n_turns).await;
     }
 
     /// Whether it still looks after its jobs. A store that is away does not make

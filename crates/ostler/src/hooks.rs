@@ -13,18 +13,14 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::OsStr;
-
 use ostler_core::environment::Variables;
 
 use self::happening::{Happening, Outcome};
 use crate::{
+    command,
     config::{Config, Hook, HookAction, HookEvent},
     gateway::inbound::Origin,
 };
-
-/// The variables that a command gets from the gateway's own environment.
-const PASSED_ON: [&str; 2] = ["PATH", "HOME"];
 
 /// The hooks that are configured, and what their commands get.
 #[derive(Clone, Debug, Default)]
@@ -36,11 +32,8 @@ pub(crate) struct Hooks {
 impl Hooks {
     /// Takes what is configured.
     pub(crate) fn new(config: &Config, environment: &Variables) -> Self {
-        let passed_on = PASSED_ON.into_iter().filter_map(|name| {
-            let value = environment.get(OsStr::new(name))?;
-            Some((name.into(), value.clone()))
-        });
-        Self { all: config.hooks.iter().cloned().collect(), environment: passed_on.collect() }
+        let all = config.hooks.iter().cloned().collect();
+        Self { all, environment: command::passed_on(environment) }
     }
 
     /// Takes them as they are.

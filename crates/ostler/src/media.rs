@@ -5,26 +5,32 @@
 //! with `MEDIA:` tokens; which of them may be sent is decided here, by where they
 //! lie.
 
+pub(crate) mod caps;
 pub(crate) mod folder;
+pub(crate) mod hosting;
 pub(crate) mod incoming;
 mod kind;
 mod name;
 mod outgoing;
 mod token;
+pub(crate) mod transcribe;
+pub(crate) mod vouched;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
-use reqwest::Url;
+use ostler_core::environment::Variables;
 
-use self::{incoming::Vouched, outgoing::Refused};
+use self::{
+    caps::Caps,
+    outgoing::Refused,
+    transcribe::Transcriber,
+    vouched::{Hosts, Vouched},
+};
 use crate::{
-    channel::{
-        DISCORD,
-        chat::{Attachment, Content},
-    },
+    channel::{DISCORD, chat::Attachment},
     config::Config,
 };
 
@@ -40,27 +46,68 @@ const OF_DISCORD: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 pub(crate) struct Rules {
     /// Where files lie that came; without it none is fetched.
     pub(crate) dir: Option<PathBuf>,
-    /// The largest file.
-    pub(crate) max_bytes: u64,
+    /// The largest files.
+    pub(crate) caps: Caps,
     /// The folders, beside that in which the agent worked, whose files may be sent.
     pub(crate) send_from: Vec<PathBuf>,
     /// The channels whose files are fetched, and where those may lie.
     pub(crate) vouched: BTreeMap<&'static str, Vec<Vouched>>,
+    /// What the block `inbound.reply` says of the files of a reply.
+    pub(crate) reply: ReplyFiles,
+    /// What makes texts of recordings that came.
+    pub(crate) transcriber: Option<Transcriber>,
+}
+
+/// What goes out with a reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReplyFiles {
+    /// A link or a path that every reply has.
+    pub(crate) each: Option<String>,
+    /// The largest file, if that is less than elsewhere, in bytes.
+    pub(crate) most: Option<u64>,
+}
+
+/// What an answer answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// A message from a chat.
+    InReply,
+    /// Nothing: an agent spoke by itself.
+    Unasked,
 }
 
 impl Rules {
     /// Takes what is configured.
-    pub(crate) fn new(config: &Config, data_dir: &Path) -> Self {
-        let own = Vouched { hosts: OF_DISCORD.map(str::to_owned).into(), may_be_private: false };
-        let api = config.discord.api_url.as_deref().and_then(|url| Url::parse(url).ok());
+    pub(crate) fn new(config: &Config, environment: &Variables, data_dir: &Path) -> Self {
         // Whoever has a Discord of his own may have it on this machine.
-        let api = api.as_ref().and_then(incoming::host);
-        let api = api.map(|host| Vouched { hosts: vec![host], may_be_private: true });
+        let own = config.discord.api_url.as_deref().and_then(Hosts::own);
+        let discord = [Hosts::public(OF_DISCORD)].into_iter().chain(own).map(Vouched::open);
+        let reply = config.inbound.reply.as_ref();
+        let most = reply.and_then(|reply| reply.media_max_mb).map(u64::from);
+        let each = reply.and_then(|reply| reply.media_url.clone());
         Self {
             dir: Some(data_dir.join("media")),
-            max_bytes: config.media.max_mb.saturating_mul(MEGABYTE),
+            caps: Caps::new(&config.media),
             send_from: config.media.send_from.clone(),
-            vouched: [(DISCORD, [own].into_iter().chain(api).collect())].into(),
+            vouched: [(DISCORD, discord.collect())].into(),
+            reply: ReplyFiles {
+                each: each.filter(|place| !place.is_empty()),
+                most: most.map(|most| most.saturating_mul(MEGABYTE)),
+            },
+            transcriber: Transcriber::new(&config.media.transcribe, environment),
+        }
+    }
+
+    /// Lets files of a channel be fetched, from here alone.
+    pub(crate) fn vouch(&mut self, channel: &'static str, vouched: Vouched) {
+        self.vouched.insert(channel, vec![vouched]);
+    }
+
+    /// Takes over what was vouched for when the gateway started: a login is not read
+    /// again.
+    pub(crate) fn take_over(&mut self, earlier: &Self) {
+        for (channel, vouched) in &earlier.vouched {
+            self.vouched.entry(channel).or_insert_with(|| vouched.clone());
         }
     }
 
@@ -80,26 +127,39 @@ pub(crate) struct Answer {
     pub(crate) notes: Vec<String>,
 }
 
-/// Takes the files that an answer names. Relative paths are seen from the working
-/// directory of its turn, if that is known. Blocks while files are read.
-pub(crate) fn answer(text: &str, work_dir: Option<&Path>, rules: &Rules) -> Answer {
+/// Takes the files that an answer names, and adds what every reply has. Relative
+/// paths are seen from the working directory of its turn, if that is known. Blocks
+/// while files are read.
+pub(crate) fn answer(text: &str, work_dir: Option<&Path>, rules: &Rules, said: Said) -> Answer {
     let token::Taken { text, tokens } = token::take(text);
     let mut answer = Answer { text, ..Answer::default() };
     let mut seen = BTreeSet::new();
     let tokens = tokens.iter().filter(|token| seen.insert(*token));
-    let (links, paths): (Vec<_>, Vec<_>) = tokens.partition(|token| token::is_url(token));
+    let (mut links, paths): (Vec<_>, Vec<_>) = tokens.partition(|token| token::is_url(token));
+    let (each, caps) = match said {
+        Said::InReply => {
+            let ReplyFiles { each, most } = &rules.reply;
+            (each.as_ref(), most.map_or(rules.caps, |most| rules.caps.up_to(most)))
+        }
+        Said::Unasked => (None, rules.caps),
+    };
+    let (link, file) = match each {
+        Some(place) if token::is_url(place) => (Some(place), None),
+        place => (None, place),
+    };
+    links.extend(link.filter(|link| !links.contains(link)));
     for link in links {
         let gap = if answer.text.is_empty() || answer.text.ends_with('\n') { "" } else { "\n" };
         answer.text.push_str(&format!("{gap}{link}"));
     }
     let mut left = TOGETHER;
     for path in paths.iter().take(MOST) {
-        match outgoing::resolve(path, work_dir, &rules.send_from, rules.max_bytes.min(left)) {
+        match outgoing::resolve(path, work_dir, &rules.send_from, caps.up_to(left)) {
             Ok(attachment) => {
-                left = left.saturating_sub(length(&attachment.content));
+                left = left.saturating_sub(attachment.content.len());
                 answer.attachments.push(attachment);
             }
-            Err(why) => answer.notes.push(note(path, &why, rules.max_bytes)),
+            Err(why) => answer.notes.push(note(path, &why, left)),
         }
     }
     if paths.len() > MOST {
@@ -108,14 +168,22 @@ pub(crate) fn answer(text: &str, work_dir: Option<&Path>, rules: &Rules) -> Answ
             .notes
             .push(format!("{further} more were not sent: an answer may name {MOST} files."));
     }
+    // Whoever is answered can do nothing about it.
+    match file.map(|path| (path, outgoing::wanted(Path::new(path), caps.up_to(left)))) {
+        Some((_, Ok(attachment))) => answer.attachments.push(attachment),
+        Some((path, Err(why))) => {
+            tracing::warn!(path, "inbound.reply.mediaUrl does not go with a reply: {why}");
+        }
+        None => {}
+    }
     answer
 }
 
-/// Says why a file does not come, by its name alone.
-fn note(token: &str, why: &Refused, max_bytes: u64) -> String {
+/// Says why a file does not come, by its name alone. So much was left for it.
+fn note(token: &str, why: &Refused, left: u64) -> String {
     let name = name::harmless(token);
     match why {
-        Refused::TooLarge(limit) if *limit < max_bytes => {
+        Refused::TooLarge(limit) if *limit == left && left < TOGETHER => {
             let most = megabytes(TOGETHER);
             format!("{name} was not sent: the files of an answer may have {most} MB together.")
         }
@@ -127,11 +195,10 @@ fn note(token: &str, why: &Refused, max_bytes: u64) -> String {
     }
 }
 
-fn length(content: &Content) -> u64 {
-    match content {
-        Content::Bytes(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-        Content::Text(text) => u64::try_from(text.len()).unwrap_or(u64::MAX),
-    }
+/// Returns the media type of a file, by what is in it; its name tells those apart that
+/// begin alike.
+pub(crate) fn kind_of(bytes: &[u8], name: &str) -> &'static str {
+    kind::of_named(bytes.get(..kind::HEAD).unwrap_or(bytes), name)
 }
 
 /// Returns a size for people.

@@ -5,7 +5,7 @@ mod crowd;
 mod disk;
 pub(crate) mod gateway;
 mod intake;
-mod kept;
+pub(crate) mod kept;
 
 use std::{fs, path::Path, time::Duration};
 

@@ -2,13 +2,16 @@
 //!
 //! `pairs` measures each agent beside itself: by a minimal client of its own
 //! protocol and through Ostler, kept and started anew. `daemon` measures the
-//! gateway as a process, and `http` its HTTP service. `peers` measures one scripted agent through Ostler and
-//! through other gateways.
+//! gateway as a process, `http` its HTTP service, and `chats` what people meet in a
+//! chat. `peers` measures one scripted agent through Ostler and through other
+//! gateways.
 //!
 //! `scripts/bench` runs this. It exits with 1 when a limit does not hold. Words
-//! after `--` choose the parts: `scripted`, `daemon`, `http`, `real`, `peers`.
+//! after `--` choose the parts: `scripted`, `daemon`, `http`, `chats`, `real`,
+//! `peers`.
 #![expect(
     clippy::print_stdout,
+    clippy::print_stderr,
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,9 +21,13 @@
     reason = "a benchmark prints, starts programs, and may give up"
 )]
 
+mod chats;
 #[path = "../../tests/shared/client.rs"]
 mod client;
 mod daemon;
+#[path = "../../tests/shared/discord/double.rs"]
+#[expect(dead_code, unused_imports, reason = "the double can do more than is asked of it here")]
+mod discord_double;
 mod figures;
 mod http;
 mod opencode;
@@ -30,6 +37,9 @@ mod process;
 mod raw;
 mod service;
 mod stand;
+#[path = "../../tests/shared/twilio/double.rs"]
+#[expect(dead_code, unused_imports, reason = "the double can do more than is asked of it here")]
+mod twilio_double;
 
 use std::{path::Path, process::ExitCode};
 
@@ -52,6 +62,9 @@ fn main() -> ExitCode {
     }
     if is_wanted("http") {
         fine &= service::measure(place.path(), &runtime);
+    }
+    if is_wanted("chats") {
+        fine &= chats::measure(place.path());
     }
     if is_wanted("real") {
         match std::env::var_os("OSTLER_TEST_CLIS") {

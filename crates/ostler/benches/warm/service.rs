@@ -48,9 +48,10 @@ impl Site {
         settings["listen"] = json!(format!("127.0.0.1:{port}"));
         let ground = Ground::new(place, &settings);
         let work = ground.work().canonicalize().unwrap();
-        let ground = ground.with_api(&json!({
+        let api = json!({
             "roots": [work], "requests_per_key": 1_000_000, "requests_per_address": 1_000_000,
-        }));
+        });
+        let ground = ground.with_part("api", &api);
         let daemon = Daemon::start(&ground);
         // It is used to the end of the program.
         let headers = format!("authorization: Bearer {}\r\n", ground.key()).leak();

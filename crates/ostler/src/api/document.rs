@@ -16,7 +16,7 @@ const ABOUT: &str = include_str!("document/about.md");
 
 /// The tags in the order in which people want to read them. One that is not here
 /// comes after them.
-const TAGS: [(&str, &str); 12] = [
+const TAGS: [(&str, &str); 13] = [
     ("projects", "Folders in which agents work."),
     ("commands", "What is to be done in a project: prompts, and programs."),
     ("events", "What happens in a project, as it happens."),
@@ -26,6 +26,7 @@ const TAGS: [(&str, &str); 12] = [
     ("keys", "Who may call."),
     ("audit", "Who did what."),
     ("webhooks", "Calls to others when something happened."),
+    ("media", "Files that answers send."),
     ("health", "Whether the gateway lives and is ready."),
     ("metrics", "Numbers for those who run it."),
     ("docs", "This document."),

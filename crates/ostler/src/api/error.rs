@@ -124,6 +124,8 @@ impl From<Refusal> for ApiError {
             | Refusal::Url(_)
             | Refusal::Details(_)
             | Refusal::Id(_)
+            | Refusal::Number(_)
+            | Refusal::Group(_)
             | Refusal::Channel(_)
             | Refusal::Agent(_)
             | Refusal::NoText

@@ -285,6 +285,7 @@ fn prepared(policy: &Policy, agent: &AgentRef, wishes: &Wishes) -> TurnRequest {
         fresh: None,
         wishes: wishes.clone(),
         message: None,
+        at: None,
         origin: Origin::Command,
         details: Details::default(),
         belongs: None,

@@ -1,7 +1,7 @@
 //! Who may talk to the bot, and where: decided from what is configured and what
 //! the operator said of somebody. Pure.
 
-use crate::config::{Discord, EVERYBODY};
+use crate::config::{Discord, EVERYBODY, Twilio};
 
 /// Who may talk to the bot, and where, as configured.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,22 @@ impl Discord {
     pub(crate) fn access(&self) -> Rules<'_> {
         let Self { guilds, channels, users, roles, owners, answer_all_in, pairing, .. } = self;
         Rules { guilds, channels, users, roles, owners, answer_all_in, pairing: *pairing }
+    }
+}
+
+impl Twilio {
+    /// Returns who may write, and where. A group counts as a channel.
+    pub(crate) fn access(&self) -> Rules<'_> {
+        let Self { allow_from, owners, groups, pairing, .. } = self;
+        Rules {
+            guilds: &[],
+            channels: groups,
+            users: allow_from,
+            roles: &[],
+            owners,
+            answer_all_in: &[],
+            pairing: *pairing,
+        }
     }
 }
 

@@ -4,7 +4,9 @@
 
 pub(crate) mod carrier;
 pub(crate) mod draft;
+pub(crate) mod fit;
 pub(crate) mod intake;
+pub(crate) mod markup;
 pub(crate) mod plan;
 pub(crate) mod poster;
 pub(crate) mod show;
@@ -12,15 +14,23 @@ pub(crate) mod split;
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
-use self::draft::{Detail, Long};
+use tokio::sync::watch;
+
+use self::{
+    draft::{Detail, Long},
+    markup::Markup,
+};
 use super::{DISCORD, SendError};
-use crate::{config, gateway::policy::Policy};
+use crate::{clock::Millis, config, gateway::policy::Policy, media};
 
 /// What a chat can take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// The longest text of a message, in characters.
     pub(crate) text: usize,
+    /// Whether a character counts twice there that takes two in UTF-16, as most smileys
+    /// do.
+    pub(crate) is_wide_counted_twice: bool,
     /// How far apart changes of a message are; nothing if it cannot be changed.
     pub(crate) edits: Option<Duration>,
     /// How long a sign of typing lasts; nothing if there is none.
@@ -29,9 +39,38 @@ pub(crate) struct Limits {
     pub(crate) buttons: usize,
     /// The longest label of a button, in characters.
     pub(crate) label: usize,
-    /// How many files a message can have, and how large one can be.
+    /// How many files a message can have, and how large one can be, a picture, and all
+    /// of them together.
     pub(crate) files: usize,
     pub(crate) file_bytes: u64,
+    pub(crate) image_bytes: u64,
+    pub(crate) together_bytes: u64,
+    /// The media types of files that it takes; nothing if it takes any.
+    pub(crate) kinds: Option<&'static [&'static str]>,
+    /// Whether a message can have both a text and files.
+    pub(crate) has_captions: bool,
+    /// How choices are offered.
+    pub(crate) choices: Choices,
+    pub(crate) markup: Markup,
+    /// Whether a message that is sent twice under one name stands there once.
+    pub(crate) is_known_again: bool,
+}
+
+impl Limits {
+    /// Returns how many characters of a text fit into a message for certain.
+    pub(crate) fn room_for(&self, text: &str) -> usize {
+        let has_wide = || text.chars().any(|c| c.len_utf16() > 1);
+        if self.is_wide_counted_twice && has_wide() { self.text / 2 } else { self.text }
+    }
+}
+
+/// How somebody in a chat can choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choices {
+    /// By buttons.
+    Buttons,
+    /// By numbers, which he sends. They go on over all requests of a turn.
+    Numbers,
 }
 
 /// A message as it is to stand in a chat.
@@ -65,6 +104,17 @@ pub(crate) struct Attachment {
     /// What it is called in the chat.
     pub(crate) name: String,
     pub(crate) content: Content,
+}
+
+impl Attachment {
+    /// Returns its media type, by what is in it.
+    pub(crate) fn kind(&self) -> &'static str {
+        let bytes = match &self.content {
+            Content::Bytes(bytes) => bytes,
+            Content::Text(text) => text.as_bytes(),
+        };
+        media::kind_of(bytes, &self.name)
+    }
 }
 
 /// What is in a file. It was read when it was checked, so that nothing else is sent.
@@ -173,39 +223,96 @@ pub(crate) type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, SendError>>
 pub(crate) trait Chat: Send + Sync {
     fn limits(&self) -> &Limits;
 
-    /// Shows that somebody is at work on an answer.
-    fn typing<'a>(&'a self, place: &'a str) -> Doing<'a, ()>;
+    /// Whether there is room for what can be left out: signs of typing, and an
+    /// answer that is not whole. If there is none, answers would have to wait for it.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// Shows that somebody is at work on an answer, to a message if there is one.
+    fn typing<'a>(&'a self, place: &'a str, answers: Option<&'a str>) -> Doing<'a, ()>;
 
     fn send<'a>(&'a self, place: &'a str, posting: Posting<'a>) -> Doing<'a, Stands>;
 
     fn edit<'a>(&'a self, place: &'a str, message: &'a str, post: &'a Post) -> Doing<'a, Changed>;
 
     fn delete<'a>(&'a self, place: &'a str, message: &'a str) -> Doing<'a, Changed>;
+
+    /// Returns the messages that stand there since a time and are like this one, the
+    /// oldest first. For chats that do not know a message again by its name.
+    fn find<'a>(&'a self, place: &'a str, post: &'a Post, since: Millis) -> Doing<'a, Vec<String>>;
 }
 
 /// The chats there are.
 #[derive(Clone, Default)]
-pub(crate) struct Chats {
-    discord: Option<Arc<dyn Chat>>,
+pub(crate) struct Chats(Vec<Member>);
+
+/// In how many chats a gateway speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    All,
+    Some,
+    None,
+}
+
+/// One of them.
+#[derive(Clone)]
+struct Member {
+    channel: &'static str,
+    chat: Arc<dyn Chat>,
+    /// Whether this gateway is the one that speaks there.
+    on_duty: watch::Receiver<bool>,
 }
 
 impl fmt::Debug for Chats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chats").field("discord", &self.discord.is_some()).finish()
+        f.debug_set().entries(self.0.iter().map(|member| member.channel)).finish()
     }
 }
 
 impl Chats {
-    pub(crate) fn with_discord(discord: Arc<dyn Chat>) -> Self {
-        Self { discord: Some(discord) }
+    /// Adds one, in which this gateway speaks while it is on duty.
+    pub(crate) fn add(
+        &mut self,
+        channel: &'static str,
+        chat: Arc<dyn Chat>,
+        on_duty: watch::Receiver<bool>,
+    ) {
+        self.0.push(Member { channel, chat, on_duty });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Returns the chat that a channel is.
     pub(crate) fn get(&self, channel: &str) -> Option<Arc<dyn Chat>> {
-        match channel {
-            DISCORD => self.discord.clone(),
-            _ => None,
+        self.member(channel).map(|member| Arc::clone(&member.chat))
+    }
+
+    /// Whether this gateway is the one that speaks there.
+    pub(crate) fn is_on_duty(&self, channel: &str) -> bool {
+        self.member(channel).is_some_and(|member| *member.on_duty.borrow())
+    }
+
+    /// Says in how many of them this gateway speaks.
+    pub(crate) fn duty(&self) -> Duty {
+        let n_own = self.0.iter().filter(|member| *member.on_duty.borrow()).count();
+        match n_own {
+            0 => Duty::None,
+            n if n == self.0.len() => Duty::All,
+            _ => Duty::Some,
         }
+    }
+
+    /// Returns those in which another gateway speaks.
+    pub(crate) fn closed(&self) -> Vec<&'static str> {
+        let closed = self.0.iter().filter(|member| !*member.on_duty.borrow());
+        closed.map(|member| member.channel).collect()
+    }
+
+    fn member(&self, channel: &str) -> Option<&Member> {
+        self.0.iter().find(|member| member.channel == channel)
     }
 
     /// Returns how much is shown of a turn there.

@@ -9,6 +9,7 @@ pub(crate) mod check;
 mod desk;
 pub(crate) mod heard;
 mod names;
+mod rights;
 pub(crate) mod shard;
 pub(crate) mod slash;
 #[cfg(test)]

@@ -30,7 +30,7 @@ use super::{
     rehearsal::Stage,
 };
 use crate::{
-    channel::discord::check,
+    channel::{discord::check, finding as found, twilio},
     config::{self, Settings},
     ui::{Ui, printable},
 };
@@ -97,8 +97,50 @@ async fn examine(
     Ok(())
 }
 
-/// Looks at the bot on Discord, if there is to be one.
+/// Looks at the chats that there are to be.
 async fn channels(settings: &Settings) -> Vec<Finding> {
+    let mut all = discord(settings).await;
+    all.extend(twilio(settings).await);
+    all
+}
+
+/// Looks at the account at Twilio, if there is to be one.
+async fn twilio(settings: &Settings) -> Vec<Finding> {
+    let config = &settings.twilio;
+    if !config.is_wanted() {
+        return Vec::new();
+    }
+    let missing = config.missing();
+    if !missing.is_empty() {
+        let message = format!("Twilio cannot be used; these are missing: {}", missing.join("; "));
+        let finding = Finding::new(Level::Error, Area::Channels, message);
+        return vec![finding.fix("set them in the configuration, or as variables")];
+    }
+    match twilio::login(config, &settings.environment).await {
+        Ok((login, token)) => {
+            let found = twilio::check::check(config, login, token).await;
+            found.into_iter().map(of_chat).collect()
+        }
+        Err(error) => {
+            let message = format!("the login at Twilio cannot be had: {error}");
+            vec![Finding::new(Level::Error, Area::Channels, message)]
+        }
+    }
+}
+
+/// Makes a finding of what was found in a chat.
+fn of_chat(found: found::Finding) -> Finding {
+    let found::Finding { is_ok, text, fix } = found;
+    let level = if is_ok { Level::Ok } else { Level::Error };
+    let finding = Finding::new(level, Area::Channels, text);
+    match fix {
+        Some(fix) => finding.fix(fix),
+        None => finding,
+    }
+}
+
+/// Looks at the bot on Discord, if there is to be one.
+async fn discord(settings: &Settings) -> Vec<Finding> {
     let Some(source) = &settings.discord.token else { return Vec::new() };
     let token = match source.get(&settings.environment).await {
         Ok(token) => token,
@@ -107,22 +149,16 @@ async fn channels(settings: &Settings) -> Vec<Finding> {
             return vec![Finding::new(Level::Error, Area::Channels, message)];
         }
     };
-    let config::Discord { api_url, channels, answer_all_in, output_channel, .. } =
-        &settings.discord;
+    let config::Discord {
+        api_url, guilds, channels, answer_all_in, output_channel, threads, ..
+    } = &settings.discord;
     let mut listed: Vec<String> = channels.iter().chain(answer_all_in).cloned().collect();
     listed.extend(output_channel.clone());
     listed.sort();
     listed.dedup();
-    let found = check::check(token.reveal(), api_url.as_deref(), &listed).await;
-    let finding = |check::Finding { is_ok, text, fix }: check::Finding| {
-        let level = if is_ok { Level::Ok } else { Level::Error };
-        let finding = Finding::new(level, Area::Channels, text);
-        match fix {
-            Some(fix) => finding.fix(fix),
-            None => finding,
-        }
-    };
-    found.into_iter().map(finding).collect()
+    let places = check::Places { guilds, channels: &listed, begins_threads: *threads };
+    let found = check::check(token.reveal(), api_url.as_deref(), places).await;
+    found.into_iter().map(of_chat).collect()
 }
 
 /// Whether the settings name this agent, which is then expected to be there.

@@ -191,6 +191,7 @@ fn rules(loaded: &Loaded) -> Rules {
         sessions: loaded.config.sessions.clone(),
         busy: loaded.config.busy,
         capacity: Capacity::new(Limits { waiting: depth, waiting_in_lane: depth }),
+        output: loaded.config.discord.output(),
     }
 }
 

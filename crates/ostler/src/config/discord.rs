@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::secret::SecretSource;
+use crate::{channel::DISCORD, store::conversations::Address};
 
 /// What stands for everybody in a list of people.
 pub(crate) const EVERYBODY: &str = "*";
@@ -32,9 +33,20 @@ pub(crate) struct Discord {
     pub(crate) detail: Detail,
     /// Where agents speak that nobody asked, unless they are told where.
     pub(crate) output_channel: Option<String>,
+    /// How many requests Discord takes from the bot.
+    pub(crate) requests_per_second: u32,
     /// Unset: Discord's own.
     pub(crate) api_url: Option<String>,
     pub(crate) gateway_url: Option<String>,
+}
+
+impl Discord {
+    /// Returns the place where agents speak that nobody asked, if there is a bot that
+    /// can.
+    pub(crate) fn output(&self) -> Option<Address> {
+        let channel = self.output_channel.as_ref().filter(|_| self.token.is_some())?;
+        Address::new(DISCORD, channel).ok()
+    }
 }
 
 /// What becomes of an answer that is longer than a message.
@@ -76,6 +88,7 @@ impl Default for Discord {
             long_answers: LongAnswers::Split,
             detail: Detail::Normal,
             output_channel: None,
+            requests_per_second: 50,
             api_url: None,
             gateway_url: None,
         }

@@ -28,6 +28,8 @@ pub(super) fn finish(loaded: &mut Loaded, sections: &[String]) -> Vec<Problem> {
     }
     problems.extend(server(loaded));
     problems.extend(reply(loaded));
+    let transcribe = loaded.config.media.transcribe.wrong();
+    problems.extend(transcribe.map(|why| problem(loaded, "media.transcribe.command", why)));
     if *loaded.source("agent.default") == Source::Variable("AGENT_BACKEND")
         && loaded.config.agent.permissions.is_none()
     {
@@ -79,15 +81,33 @@ fn settle(loaded: &mut Loaded) {
         ("gateway.database_url", &mut config.gateway.database_url),
         ("opencode.password", &mut config.opencode.password),
         ("discord.token", &mut config.discord.token),
+        ("twilio.auth_token", &mut config.twilio.auth_token),
+        ("twilio.api_secret", &mut config.twilio.api_secret),
     ] {
         if let (Some(secret), Some(folder)) = (secret, folder_of(key)) {
             secret.settle_in(&folder, home.as_deref());
         }
     }
     let command = config.inbound.reply.as_mut().and_then(|reply| reply.command.as_mut());
-    let program = command.and_then(|command| command.first_mut());
-    if let (Some(program), Some(folder)) = (program, folder_of("inbound.reply.command")) {
-        settle_program(program, &folder);
+    for (key, command) in [
+        ("inbound.reply.command", command),
+        ("media.transcribe.command", config.media.transcribe.command.as_mut()),
+    ] {
+        let program = command.and_then(|command| command.first_mut());
+        if let (Some(program), Some(folder)) = (program, folder_of(key)) {
+            settle_program(program, &folder);
+        }
+    }
+    let file = config.inbound.reply.as_mut().and_then(|reply| reply.media_url.as_mut());
+    if let (Some(file), Some(folder)) = (file, folder_of("inbound.reply.mediaUrl"))
+        && !file.is_empty()
+        && !file.contains("://")
+    {
+        let path = match (file.strip_prefix("~/"), &home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            (_, _) => folder.join(&*file),
+        };
+        *file = path.to_string_lossy().into_owned();
     }
     if let Some(found) = &loaded.file {
         let path = std::path::absolute(&found.path).unwrap_or_else(|_| found.path.clone());

@@ -1,4 +1,5 @@
-//! The `inbound.reply` block: how messages from chats are answered.
+//! The `inbound` block: how messages from chats are answered, and what is made of
+//! recordings.
 //!
 //! Its keys are spelt as in the product that had them first. Some say what a
 //! key of another section says as well; these are moved there while the file is
@@ -14,9 +15,16 @@ use super::section::word;
 
 /// Messages from outside.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub(crate) struct Inbound {
     pub(crate) reply: Option<Reply>,
+    /// What stands before each message.
+    pub(crate) message_prefix: Option<String>,
+    /// What stands before each answer.
+    pub(crate) response_prefix: Option<String>,
+    /// The time zone of the time that stands before each message; without it none
+    /// does.
+    pub(crate) timestamp_prefix: Option<String>,
 }
 
 /// How they are answered.
@@ -65,7 +73,7 @@ impl Reply {
 }
 
 /// Whether a shell is given a script with a variable in it.
-fn has_variable_in_script(command: &[String]) -> bool {
+pub(super) fn has_variable_in_script(command: &[String]) -> bool {
     let is_shell = |word: &String| {
         let name = Path::new(word).file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| SHELLS.contains(&name))
@@ -124,7 +132,7 @@ pub(super) struct Moved {
     pub(super) convert: fn(&Value) -> Value,
 }
 
-/// Where the keys of `inbound.reply` lead that are not its own.
+/// Where the keys of `inbound` lead that are not its own.
 pub(super) const MOVED: &[Moved] = &[
     Moved { from: "inbound.reply.agent.kind", to: "agent.default", convert: Value::clone },
     Moved { from: "inbound.reply.timeoutSeconds", to: "agent.timeout", convert: seconds },
@@ -144,6 +152,16 @@ pub(super) const MOVED: &[Moved] = &[
         from: "inbound.reply.session.heartbeatIdleMinutes",
         to: "heartbeat.idle",
         convert: minutes,
+    },
+    Moved {
+        from: "inbound.transcribeAudio.command",
+        to: "media.transcribe.command",
+        convert: Value::clone,
+    },
+    Moved {
+        from: "inbound.transcribeAudio.timeoutSeconds",
+        to: "media.transcribe.timeout",
+        convert: seconds,
     },
 ];
 

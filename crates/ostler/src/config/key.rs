@@ -153,6 +153,7 @@ const ON_FAILURE: Kind = Kind::Choice(&["ignore", "fail"]);
 const METRICS: Kind = Kind::Choice(&["admin", "anybody"]);
 const LONG_ANSWERS: Kind = Kind::Choice(&["split", "file"]);
 const DETAIL: Kind = Kind::Choice(&["quiet", "normal", "verbose"]);
+const RECEIVE: Kind = Kind::Choice(&["webhook", "polling"]);
 const DIALECT: Kind = Kind::Choice(&["acp"]);
 const MINUTES: Kind = number(1, 525_600);
 const SECONDS: Kind = number(1, 86_400);
@@ -210,6 +211,9 @@ pub(crate) const KEYS: &[Key] = &[
     guarded("hooks.*.on_failure", ON_FAILURE, "whether its failure stops what it is run before"),
     guarded("hooks.*.conversation", Kind::Conversation, "where its instruction goes"),
     guarded("hooks.*.channels", Kind::Texts, "the channels that it is for"),
+    live("inbound.messagePrefix", Kind::Text, "what stands before each message from a chat"),
+    live("inbound.responsePrefix", Kind::Text, "what stands before each answer in a chat"),
+    live("inbound.timestampPrefix", Kind::TimeZone, "the time zone in which each message from a chat is told when it came"),
     live("inbound.reply.mode", MODE, "whether an agent answers, or a fixed text"),
     live("inbound.reply.text", Kind::Text, "that text"),
     live("inbound.reply.agent.kind", Kind::Agent, "which agent answers"),
@@ -219,8 +223,8 @@ pub(crate) const KEYS: &[Key] = &[
     guarded("inbound.reply.cwd", Kind::Path, "where the agent works"),
     live("inbound.reply.timeoutSeconds", SECONDS, "how long a turn may take"),
     live("inbound.reply.bodyPrefix", Kind::Text, "what stands before each message"),
-    live("inbound.reply.mediaUrl", Kind::Text, "a picture or file for each reply"),
-    live("inbound.reply.mediaMaxMb", number(1, 1024), "how large media may be"),
+    guarded("inbound.reply.mediaUrl", Kind::Text, "a picture or file for each reply"),
+    live("inbound.reply.mediaMaxMb", number(1, 1024), "how large the files of a reply may be"),
     live("inbound.reply.typingIntervalSeconds", SECONDS, "how often typing is shown"),
     live("inbound.reply.heartbeatMinutes", number(0, 525_600), "how often there is a heartbeat; 0 is never"),
     live("inbound.reply.session.scope", SCOPE, "who shares a conversation"),
@@ -232,6 +236,8 @@ pub(crate) const KEYS: &[Key] = &[
     guarded("inbound.reply.session.sessionArgNew", Kind::Texts, "arguments for a new session"),
     guarded("inbound.reply.session.sessionArgResume", Kind::Texts, "arguments for a session that goes on"),
     live("inbound.reply.session.sessionArgBeforeBody", Kind::Switch, "whether they stand before the message"),
+    guarded("inbound.transcribeAudio.command", Kind::Command, "what makes a text of a recording"),
+    live("inbound.transcribeAudio.timeoutSeconds", number(1, LONGEST_TIMEOUT), "how long that may take"),
     guarded("prompt.dir", Kind::Path, "where the files lie that agents are instructed by"),
     guarded("outbound.dir", Kind::Path, "a folder whose files are sent as messages"),
     live("archive.enabled", Kind::Switch, "whether what is said is written to files"),
@@ -249,7 +255,13 @@ pub(crate) const KEYS: &[Key] = &[
     guarded("api.private_webhooks", Kind::Switch, "whether webhooks may lead to this machine and the networks around it"),
     guarded("api.metrics", METRICS, "who may read the metrics"),
     live("media.max_mb", number(1, 1024), "how large files may be that come or go, in megabytes"),
+    live("media.max_image_mb", number(1, 1024), "how large images may be among them"),
+    live("media.max_audio_mb", number(1, 1024), "how large recordings may be"),
+    live("media.max_video_mb", number(1, 1024), "how large films may be"),
+    live("media.max_document_mb", number(1, 1024), "how large everything else may be"),
     guarded("media.send_from", Kind::Paths, "folders whose files an answer may send"),
+    guarded("media.transcribe.command", Kind::Command, "what makes a text of a recording"),
+    guarded("media.transcribe.timeout", Kind::DurationUpTo(LONGEST_TIMEOUT), "how long that may take"),
     restart("discord.token", Kind::Secret, "the bot's token"),
     guarded("discord.guilds", Kind::Ids, "the servers in which the bot answers"),
     guarded("discord.channels", Kind::Ids, "the channels in which it answers"),
@@ -263,8 +275,29 @@ pub(crate) const KEYS: &[Key] = &[
     live("discord.long_answers", LONG_ANSWERS, "what becomes of an answer that is longer than a message"),
     live("discord.detail", DETAIL, "how much is shown of a turn while it runs"),
     live("discord.output_channel", Kind::Id, "where agents speak that nobody asked, unless they are told where"),
+    restart("discord.requests_per_second", number(1, 10_000), "how many requests Discord takes from the bot in a second"),
     restart("discord.api_url", Kind::Url, "where Discord's API is, if not at Discord"),
     restart("discord.gateway_url", Kind::Text, "where its gateway is, if not at Discord"),
+    restart("twilio.account_sid", Kind::Sid("AC"), "the account at Twilio"),
+    restart("twilio.auth_token", Kind::Secret, "its token, by which Twilio's calls are known"),
+    restart("twilio.api_key", Kind::Sid("SK"), "a key to call Twilio with instead of the token"),
+    restart("twilio.api_secret", Kind::Secret, "the secret of that key"),
+    restart("twilio.whatsapp_from", Kind::WhatsApp, "the number that answers by WhatsApp"),
+    restart("twilio.sms_from", Kind::Phone, "the number that answers by SMS"),
+    restart("twilio.messaging_service", Kind::Sid("MG"), "the service that chooses a number for SMS"),
+    restart("twilio.public_url", Kind::PublicUrl, "where Twilio reaches this gateway"),
+    restart("twilio.receive", RECEIVE, "whether Twilio calls or is asked"),
+    restart("twilio.poll_every", Kind::DurationUpTo(300), "how often it is asked"),
+    guarded("twilio.allow_from", Kind::Phones, "who may write; '*' is everybody"),
+    guarded("twilio.owners", Kind::Phones, "who may also answer what others are asked"),
+    guarded("twilio.pairing", Kind::Switch, "whether strangers get a code with which they can be let in"),
+    live("twilio.messages_per_minute", number(1, 10_000), "how many messages somebody may send in a minute"),
+    guarded("twilio.groups", Kind::Sids("CH"), "the conversations of several people in which it takes part"),
+    live("twilio.group_words", Kind::Texts, "the words by which it is called there"),
+    live("twilio.group_context", number(0, 50), "how many messages of others it is told with one"),
+    live("twilio.window_template", Kind::Sid("HX"), "what somebody gets who has not written for a day"),
+    live("twilio.approval_template", Kind::Sid("HX"), "what asks for a permission by buttons"),
+    restart("twilio.api_url", Kind::Url, "where Twilio's API is, if not at Twilio"),
 ];
 
 #[cfg(test)]

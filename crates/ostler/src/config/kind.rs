@@ -3,15 +3,19 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::{
     discord::EVERYBODY,
     duration::{self, or_off::OFF},
     tree::noun,
+    twilio,
 };
 use crate::{
-    channel::{DISCORD, NAMES, WEBHOOK, is_discord_id, webhook},
+    channel::{
+        DISCORD, GROUP, NAMES, SMS, WEBHOOK, WHATSAPP, is_discord_id, is_number, is_sid, webhook,
+    },
     gateway::inbound::LOCAL,
     store::conversations::{Address, AddressError},
 };
@@ -33,6 +37,8 @@ pub(crate) enum Kind {
     Words,
     /// The URL of something that is posted to.
     Url,
+    /// The URL under which others reach this gateway: paths are put behind it.
+    PublicUrl,
     /// A conversation, as CHANNEL:ADDRESS.
     Conversation,
     /// One of some words.
@@ -55,6 +61,18 @@ pub(crate) enum Kind {
     Id,
     /// A list of such ids; '*' stands for all.
     Ids,
+    /// The name of a time zone.
+    TimeZone,
+    /// A telephone number with a plus sign and the country.
+    Phone,
+    /// Such a number, with `whatsapp:` before it or not.
+    WhatsApp,
+    /// A list of such numbers; '*' stands for all.
+    Phones,
+    /// What Twilio calls something, by how such names begin.
+    Sid(&'static str),
+    /// A list of such names.
+    Sids(&'static str),
     /// A list of names of variables.
     Variables,
     /// Variables with their values, which may be secrets.
@@ -88,6 +106,7 @@ impl Kind {
             (Self::Url, Value::String(text)) => {
                 webhook::check(text).map_err(|error| error.to_string().into())
             }
+            (Self::PublicUrl, Value::String(text)) => public_url(text),
             (Self::Conversation, Value::String(text)) => conversation(text),
             (Self::Choices(words), Value::String(_)) => Self::Choice(words).check(value),
             (Self::Choices(_), Value::Array(items)) if items.is_empty() => {
@@ -119,6 +138,16 @@ impl Kind {
             (Self::Id, Value::String(text)) => id(text),
             (Self::Ids, Value::Array(items)) => ids(items),
             (Self::Origins, Value::Array(items)) => each(items, origin),
+            (Self::TimeZone, Value::String(text)) => zone(text),
+            (Self::Phone, Value::String(text)) => phone(text),
+            (Self::WhatsApp, Value::String(text)) => phone(twilio::number(text)),
+            // It would lose its sign.
+            (Self::Phone | Self::WhatsApp, Value::Number(number)) => {
+                Err(format!("write it in quotes: '+{number}'").into())
+            }
+            (Self::Phones, Value::Array(items)) => phones(items),
+            (Self::Sid(start), Value::String(text)) => sid(text, start),
+            (Self::Sids(start), Value::Array(items)) => each(items, |text| sid(text, start)),
             (Self::Command, Value::Array(items)) => command(items),
             (Self::Values, Value::Object(map)) => map.iter().try_for_each(|(name, value)| {
                 variable(name)?;
@@ -142,7 +171,7 @@ impl Kind {
             Self::Switch => "true or false".to_owned(),
             Self::Number { .. } => "a number".to_owned(),
             Self::Text | Self::Words => "a text".to_owned(),
-            Self::Url => "a URL".to_owned(),
+            Self::Url | Self::PublicUrl => "a URL".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Choices(words) => format!("one or several of {}", words.join(", ")),
@@ -154,6 +183,13 @@ impl Kind {
             Self::Id => "an id in quotes, such as '1234567890'".to_owned(),
             Self::Ids => "a list of ids, each in quotes".to_owned(),
             Self::Origins => "a list of origins".to_owned(),
+            Self::TimeZone => "a time zone such as 'Europe/Berlin'".to_owned(),
+            Self::Phone | Self::WhatsApp => {
+                "a number in quotes, such as '+4915112345678'".to_owned()
+            }
+            Self::Phones => "a list of numbers, each in quotes".to_owned(),
+            Self::Sid(start) => format!("a name such as '{start}0123…'"),
+            Self::Sids(start) => format!("a list of names such as '{start}0123…'"),
             Self::Variables => "a list of names of variables".to_owned(),
             Self::Values => "variables with their values".to_owned(),
             Self::Command => "a program and its arguments, each a text of its own".to_owned(),
@@ -175,10 +211,15 @@ impl Kind {
             Self::Text => json!({ "type": ["string", "null"] }),
             Self::Path
             | Self::Id
+            | Self::TimeZone
+            | Self::Phone
+            | Self::Sid(_)
             | Self::Agent
             | Self::Address
             | Self::Words
             | Self::Url
+            | Self::PublicUrl
+            | Self::WhatsApp
             | Self::Conversation => {
                 json!({ "type": ["string", "null"], "minLength": 1 })
             }
@@ -198,6 +239,8 @@ impl Kind {
             | Self::Paths
             | Self::Networks
             | Self::Ids
+            | Self::Phones
+            | Self::Sids(_)
             | Self::Origins => texts,
             Self::Command => {
                 json!({ "type": ["array", "null"], "items": { "type": "string" }, "minItems": 1 })
@@ -237,6 +280,49 @@ fn ids(items: &[Value]) -> Result<(), Wrong> {
     each(items, |text| if text == EVERYBODY { Ok(()) } else { id(text) })
 }
 
+fn zone(text: &str) -> Result<(), Wrong> {
+    let wrong = |_| format!("{text:?} is no time zone; give one such as 'Europe/Berlin' or 'UTC'");
+    TimeZone::get(text).map(drop).map_err(|error| wrong(error).into())
+}
+
+fn phone(text: &str) -> Result<(), Wrong> {
+    let wrong = || format!("{text:?} is no number; give one such as '+4915112345678'");
+    if is_number(text) { Ok(()) } else { Err(wrong().into()) }
+}
+
+/// A number without quotes would lose its sign.
+fn phones(items: &[Value]) -> Result<(), Wrong> {
+    if let Some((number, item)) = items.iter().enumerate().find(|(_, item)| item.is_number()) {
+        let why = format!("write it in quotes: '+{item}'");
+        return Err(Wrong { below: format!("[{number}]"), ..why.into() });
+    }
+    each(items, |text| if text == EVERYBODY { Ok(()) } else { phone(text) })
+}
+
+fn sid(text: &str, start: &str) -> Result<(), Wrong> {
+    let wrong = || format!("{text:?} is none; it begins with {start}, and 32 digits follow");
+    if is_sid(text, start) { Ok(()) } else { Err(wrong().into()) }
+}
+
+/// What Twilio calls is behind it, so that it has to end there.
+fn public_url(text: &str) -> Result<(), Wrong> {
+    const SUCH_AS: &str = "give one such as https://ostler.example.org";
+    if !text.contains("://") {
+        return Err(format!("{text:?} does not say how it is reached; {SUCH_AS}").into());
+    }
+    webhook::check(text).map_err(|error| error.to_string())?;
+    let url = reqwest::Url::parse(text).map_err(|error| error.to_string())?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(format!("it has something behind its path; {SUCH_AS}").into());
+    }
+    let path = url.path().trim_end_matches('/');
+    let own = ["/twilio", "/twilio/messages", "/twilio/groups", "/twilio/status"];
+    if own.iter().any(|own| path.ends_with(own)) {
+        return Err(format!("leave the paths of the gateway away; {SUCH_AS}").into());
+    }
+    Ok(())
+}
+
 /// An origin is exactly what browsers send: no path, no slash at the end.
 fn origin(text: &str) -> Result<(), Wrong> {
     let is_one = reqwest::Url::parse(text).is_ok_and(|url| {
@@ -270,7 +356,7 @@ fn not_empty(text: &str) -> Result<(), Wrong> {
     if text.is_empty() { Err("it is empty".to_owned().into()) } else { Ok(()) }
 }
 
-fn each(items: &[Value], check: fn(&str) -> Result<(), Wrong>) -> Result<(), Wrong> {
+fn each(items: &[Value], check: impl Fn(&str) -> Result<(), Wrong>) -> Result<(), Wrong> {
     for (number, item) in items.iter().enumerate() {
         let checked = match item.as_str() {
             Some(text) => check(text),
@@ -288,6 +374,8 @@ fn conversation(text: &str) -> Result<(), Wrong> {
         LOCAL => Ok(()),
         WEBHOOK => webhook::check(address.key()).map_err(|error| error.to_string().into()),
         DISCORD => id(address.key()),
+        WHATSAPP | SMS => phone(address.key()),
+        GROUP => sid(address.key(), "CH"),
         other => Err(format!("there is no channel {other:?}; there are {NAMES}").into()),
     }
 }
@@ -375,7 +463,7 @@ mod tests {
             ("webhook:example", "URL"),
             ("discord:general", "give its digits"),
             ("discord:123456789012345678901", "give its digits"),
-            ("pigeon:1", "there are `local`, `webhook` and `discord`"),
+            ("pigeon:1", "there are `local`, `webhook`, `discord`"),
         ] {
             let wrong = Kind::Conversation.check(&json!(text)).unwrap_err();
             assert!(wrong.why.contains(says), "{text}: {}", wrong.why);

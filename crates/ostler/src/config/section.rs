@@ -16,6 +16,7 @@ use super::{
     inbound::Inbound,
     media::Media,
     secret::SecretSource,
+    twilio::Twilio,
 };
 use crate::logging;
 
@@ -46,6 +47,7 @@ pub(crate) struct Config {
     pub(crate) api: Api,
     pub(crate) media: Media,
     pub(crate) discord: Discord,
+    pub(crate) twilio: Box<Twilio>,
 }
 
 /// The gateway itself.

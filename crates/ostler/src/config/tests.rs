@@ -168,9 +168,9 @@ fn prompt_files_lie_where_config_dir_says_else_in_the_data_folder() {
 
 #[test]
 fn variables_of_parts_to_come_are_no_error() {
-    let pairs = [("WOODPECKER_URL", "x"), ("TWILIO_API_KEY", "x")];
+    let pairs = [("WOODPECKER_URL", "x"), ("WOODPECKER_API_TOKEN", "x")];
     let loaded = load_with("{}", &pairs).unwrap();
-    assert_eq!(loaded.unused, ["TWILIO_API_KEY", "WOODPECKER_URL"]);
+    assert_eq!(loaded.unused, ["WOODPECKER_URL", "WOODPECKER_API_TOKEN"]);
 }
 
 #[test]

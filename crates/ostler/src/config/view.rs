@@ -88,6 +88,8 @@ fn secret(config: &Config, path: &str) -> Value {
         "gateway.database_url" => &config.gateway.database_url,
         "opencode.password" => &config.opencode.password,
         "discord.token" => &config.discord.token,
+        "twilio.auth_token" => &config.twilio.auth_token,
+        "twilio.api_secret" => &config.twilio.api_secret,
         _ => &None,
     };
     match source {
@@ -111,6 +113,8 @@ mod tests {
         let mut config = Config::default();
         config.gateway.database_url.clone_from(&given);
         config.opencode.password.clone_from(&given);
+        config.twilio.auth_token.clone_from(&given);
+        config.twilio.api_secret.clone_from(&given);
         config.discord.token = given;
         for key in KEYS.iter().filter(|key| key.kind == Kind::Secret) {
             assert_eq!(secret(&config, key.path), json!("x"), "{}", key.path);

@@ -2,59 +2,79 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use ostler_core::environment::Variables;
 use tokio::sync::watch;
 
 use super::StartError;
 use crate::{
     channel::{
-        Channels,
-        chat::{Chats, carrier::Carrier, show::Shows},
+        Channels, DISCORD,
+        chat::{Chat, Chats, carrier::Carrier, show::Shows},
         discord::{
             api::Api,
-            bot::{Bot, Duty, Parts},
+            bot::{self, Bot},
         },
+        duty::Duty,
+        twilio::{self, post::Post},
     },
-    config,
+    config::Config,
     gateway::{Gateway, policy::Policy},
+    media::{self, hosting::Hosting},
     store::Store,
 };
 
-/// What is needed to speak on Discord.
+/// What can be made before the gateway runs, of the chats that are configured.
 pub(super) struct Prepared {
+    discord: Option<Discord>,
+    twilio: Option<twilio::Line>,
+}
+
+/// What is needed to speak on Discord.
+struct Discord {
     token: String,
     gateway_url: Option<String>,
     api: Arc<Api>,
 }
 
-/// Makes what can be made before the gateway runs; nothing, if no bot is configured.
+/// Makes what can be made.
 pub(super) async fn prepare(
-    discord: &config::Discord,
+    config: &Config,
     environment: &Variables,
-) -> Result<Option<Prepared>, StartError> {
-    let Some(source) = &discord.token else { return Ok(None) };
+    hosting: &Hosting,
+) -> Result<Prepared, StartError> {
+    let twilio = twilio::Line::prepare(&config.twilio, environment, hosting.clone()).await;
+    let twilio = twilio.map_err(|why| StartError::Twilio { why })?;
+    Ok(Prepared { discord: discord(config, environment).await?, twilio })
+}
+
+async fn discord(config: &Config, environment: &Variables) -> Result<Option<Discord>, StartError> {
+    let Some(source) = &config.discord.token else { return Ok(None) };
     let unusable = |why: String| StartError::Discord { why };
     let token = source.get(environment).await.map_err(|error| unusable(error.to_string()))?;
     let token = token.reveal().to_owned();
-    let api = Api::new(&token, discord.api_url.as_deref());
-    let api = Arc::new(api.map_err(|error| unusable(error.to_string()))?);
-    Ok(Some(Prepared { token, gateway_url: discord.gateway_url.clone(), api }))
+    let api = Api::new(&token, config.discord.api_url.as_deref());
+    let api = api.map_err(|error| unusable(error.to_string()))?;
+    let api = Arc::new(api.with_rate(config.discord.requests_per_second));
+    Ok(Some(Discord { token, gateway_url: config.discord.gateway_url.clone(), api }))
 }
 
 /// The chats, with nobody in them yet.
 pub(super) struct Opened {
     prepared: Prepared,
-    shows: Shows,
-    on_duty: watch::Sender<bool>,
-}
-
-/// The chats of a gateway that runs.
-pub(super) struct Open {
-    bot: Bot,
-    shows: Shows,
+    shows: Option<Shows>,
+    discord: watch::Sender<bool>,
+    twilio: watch::Sender<bool>,
 }
 
 impl Prepared {
+    /// Lets files be fetched that come from there.
+    pub(super) fn vouch(&self, media: &mut media::Rules) {
+        if let Some(line) = &self.twilio {
+            line.vouch(media);
+        }
+    }
+
     /// Lets replies go there.
     pub(super) fn open(
         self,
@@ -62,48 +82,84 @@ impl Prepared {
         policy: &watch::Receiver<Arc<Policy>>,
         channels: Channels,
     ) -> (Opened, Channels) {
-        let chats = Chats::with_discord(Arc::clone(&self.api) as Arc<_>);
-        let on_duty = watch::Sender::new(false);
-        let shows = Shows::start(store.clone(), chats.clone(), policy.clone(), on_duty.subscribe());
-        let carrier =
-            Carrier::new(store.clone(), chats, shows.clone(), policy.clone(), on_duty.subscribe());
-        (Opened { prepared: self, shows, on_duty }, channels.with_chats(carrier))
+        let (discord, twilio) = (watch::Sender::new(false), watch::Sender::new(false));
+        let mut chats = Chats::default();
+        if let Some(Discord { api, .. }) = &self.discord {
+            chats.add(DISCORD, Arc::clone(api) as Arc<dyn Chat>, discord.subscribe());
+        }
+        for chat in self.twilio.iter().flat_map(|line| line.chats(store, policy)) {
+            chats.add(chat.kind().channel(), Arc::new(chat), twilio.subscribe());
+        }
+        if chats.is_empty() {
+            return (Opened { prepared: self, shows: None, discord, twilio }, channels);
+        }
+        let shows = Shows::start(store.clone(), chats.clone(), policy.clone());
+        let carrier = Carrier::new(store.clone(), chats, shows.clone(), policy.clone());
+        let opened = Opened { prepared: self, shows: Some(shows), discord, twilio };
+        (opened, channels.with_chats(carrier))
     }
 }
 
 impl Opened {
-    /// Lets people in.
+    /// Lets people in. What is returned with it answers calls.
     pub(super) fn start(
         self,
         gateway: &Gateway,
         store: &Store,
-        policy: watch::Receiver<Arc<Policy>>,
-    ) -> Open {
-        let Self { prepared, shows, on_duty } = self;
-        let Prepared { token, gateway_url, api } = prepared;
-        let (gateway, store) = (gateway.clone(), store.clone());
-        let bot = Bot::start(Parts { token, gateway_url, api, gateway, store, policy, on_duty });
-        Open { bot, shows }
+        policy: &watch::Receiver<Arc<Policy>>,
+    ) -> (Open, Router) {
+        let Self { prepared: Prepared { discord, twilio: line }, shows, .. } = self;
+        let bot = discord.map(|Discord { token, gateway_url, api }| {
+            let (gateway, store, policy) = (gateway.clone(), store.clone(), policy.clone());
+            let on_duty = self.discord;
+            Bot::start(bot::Parts { token, gateway_url, api, gateway, store, policy, on_duty })
+        });
+        let mut routes = Router::new();
+        let post = line.map(|line| {
+            let (gateway, policy) = (gateway.clone(), policy.clone());
+            let (post, calls) = Post::start(line, gateway, store.clone(), policy, self.twilio);
+            routes = calls;
+            post
+        });
+        (Open { bot, post, shows }, routes)
     }
+}
+
+/// The chats of a gateway that runs.
+pub(super) struct Open {
+    bot: Option<Bot>,
+    post: Option<Post>,
+    shows: Option<Shows>,
 }
 
 impl Open {
     /// Takes no more messages.
     pub(super) async fn close(self) -> Closed {
-        Closed { duty: self.bot.stop().await, shows: self.shows }
+        let mut duties = Vec::new();
+        if let Some(bot) = self.bot {
+            duties.push(bot.stop().await);
+        }
+        if let Some(post) = self.post {
+            duties.push(post.stop().await);
+        }
+        Closed { duties, shows: self.shows }
     }
 }
 
 /// Chats that are only spoken to.
 pub(super) struct Closed {
-    duty: Duty,
-    shows: Shows,
+    duties: Vec<Duty>,
+    shows: Option<Shows>,
 }
 
 impl Closed {
     /// Ends what is shown, and lets another gateway speak.
     pub(super) async fn end(self) {
-        self.shows.stop().await;
-        self.duty.give_back().await;
+        if let Some(shows) = self.shows {
+            shows.stop().await;
+        }
+        for duty in self.duties {
+            duty.give_back().await;
+        }
     }
 }

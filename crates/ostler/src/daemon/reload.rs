@@ -86,7 +86,8 @@ async fn take(
 ) -> Result<(), String> {
     let config = loaded.config.clone();
     let settings = Settings::new(loaded, None).await.map_err(|problems| problems.to_string())?;
-    let new = Policy::new(&config, settings, host.clone(), here.to_owned());
+    let mut new = Policy::new(&config, settings, host.clone(), here.to_owned());
+    new.media.take_over(&policy.borrow().media);
     let agent = new.active_agent()?;
     if agent.server().is_none() && new.fixed_reply.is_none() {
         agent.find().map_err(|error| chain(&error))?;

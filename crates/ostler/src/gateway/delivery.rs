@@ -188,7 +188,7 @@ impl Desk {
                 let mut sendings = Vec::new();
                 let mut room = *room;
                 while let Some(among) = room.among() {
-                    match outbox::claim(conn, worker, among, *closed, *now, *lease).await? {
+                    match outbox::claim(conn, worker, among, closed, *now, *lease).await? {
                         Some(sending) => {
                             room.take(&sending);
                             sendings.push(sending);

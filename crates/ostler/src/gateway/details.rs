@@ -3,7 +3,7 @@
 
 use reqwest::Url;
 
-use super::inbound::{Details, Group, Media};
+use super::inbound::{Details, Group, Line, Media};
 
 /// The longest name, and the longest path or URL.
 const NAME: usize = 512;
@@ -13,6 +13,9 @@ const TRANSCRIPT: usize = 64 * 1024;
 /// How many people may be in a group, and how long their names may be together.
 const MEMBERS: usize = 1024;
 const MEMBER_BYTES: usize = 32 * 1024;
+/// How much of what was said before comes with a message.
+const BEFORE: usize = 50;
+const BEFORE_BYTES: usize = 512 * 1024;
 /// How many media a message may have.
 const MEDIA: usize = 32;
 
@@ -24,7 +27,7 @@ pub(crate) fn check(details: &Details) -> Result<(), String> {
     if sender_number.as_deref().is_some_and(|number| !is_number(number)) {
         return Err("`sender_number` must be a plus sign and 2 to 15 digits".to_owned());
     }
-    if let Some(Group { subject, members }) = group {
+    if let Some(Group { subject, members, before }) = group {
         text("group.subject", subject, NAME)?;
         for member in members {
             name("group.members", Some(member))?;
@@ -35,11 +38,20 @@ pub(crate) fn check(details: &Details) -> Result<(), String> {
                 "`group.members` must be at most {MEMBERS}, with {MEMBER_BYTES} bytes together"
             ));
         }
+        for Line { name: who, .. } in before {
+            name("group.before.name", Some(who))?;
+        }
+        let bytes: usize = before.iter().map(|line| line.text.len()).sum();
+        if before.len() > BEFORE || bytes > BEFORE_BYTES {
+            return Err(format!(
+                "`group.before` must be at most {BEFORE}, with {BEFORE_BYTES} bytes together"
+            ));
+        }
     }
     if media.len() > MEDIA {
         return Err(format!("`media` must be at most {MEDIA}"));
     }
-    for Media { path, url, media_type, trouble: _ } in media {
+    for Media { path, url, media_type, trouble: _, unheard: _ } in media {
         name("media.type", media_type.as_deref())?;
         if let Some(path) = path {
             text("media.path", path, PLACE)?;

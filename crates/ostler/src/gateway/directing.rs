@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-const NOTHING_RUNS: &str = "Nothing runs here.";
+pub(crate) const NOTHING_RUNS: &str = "Nothing runs here.";
 const NOBODY: &str = "No agent answers here. Choose one with /agent NAME.";
 const RESTART: &str = "Only an owner may restart the gateway.";
 

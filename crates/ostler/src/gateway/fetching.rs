@@ -1,4 +1,7 @@
-//! Has what came with messages fetched when their turn begins.
+//! Has what came with messages fetched when their turn begins, and recordings among
+//! it heard.
+
+use std::path::Path;
 
 use ostler_core::failure::Failure;
 use tokio::{sync::watch, time::Instant};
@@ -6,13 +9,14 @@ use tokio::{sync::watch, time::Instant};
 use super::{
     attempt::{Wish, unwanted},
     begin::Beginning,
-    inbound::{Media, Payload},
+    inbound::{Details, Media, Payload},
 };
 use crate::{
     id::JobId,
     media::{
         Rules,
         incoming::{Fetcher, LIMIT, Wanted},
+        transcribe::{self, Recording},
     },
 };
 
@@ -37,8 +41,13 @@ pub(crate) async fn fetch(
     let until = Instant::now() + LIMIT;
     let all = async {
         fill(fetcher, rules, job, payload, until).await;
-        for (job, payload) in joined {
+        for (job, payload) in &mut *joined {
             fill(fetcher, rules, *job, payload, until).await;
+        }
+        let until = Instant::now() + transcribe::LIMIT;
+        hear(rules, job, payload, until).await;
+        for (job, payload) in joined {
+            hear(rules, *job, payload, until).await;
         }
     };
     tokio::select! {
@@ -50,24 +59,50 @@ pub(crate) async fn fetch(
 async fn fill(fetcher: &Fetcher, rules: &Rules, job: JobId, payload: &mut Payload, until: Instant) {
     let Some(root) = rules.dir.as_deref().filter(|_| is_due(rules, payload)) else { return };
     let media = &payload.details.media;
-    let (vouched, max_bytes) = (rules.vouched(&payload.channel), rules.max_bytes);
-    let wanted = Wanted { job, media, root, vouched, max_bytes, until };
+    let (vouched, caps) = (rules.vouched(&payload.channel), rules.caps);
+    let wanted = Wanted { job, media, root, vouched, caps, until };
     let fetched = fetcher.fetch(wanted).await;
     for (media, fetched) in payload.details.media.iter_mut().zip(fetched) {
         fetched.note(media);
     }
 }
 
+/// Has recordings heard that were fetched for a message, unless its channel said
+/// already what is spoken there.
+async fn hear(rules: &Rules, job: JobId, payload: &mut Payload, until: Instant) {
+    let Details { media, transcript, .. } = &mut payload.details;
+    let (Some(transcriber), Some(root), None) =
+        (&rules.transcriber, &rules.dir, transcript.as_ref())
+    else {
+        return;
+    };
+    let folder = root.join(job.to_string());
+    let mut texts = Vec::new();
+    for (number, media) in (1..).zip(media) {
+        let Media { path: Some(path), media_type: Some(kind), .. } = media else { continue };
+        if !kind.starts_with("audio/") || !Path::new(path).starts_with(&folder) {
+            continue;
+        }
+        match transcriber.hear(root, Recording { job, number, path, kind }, until).await {
+            Ok(text) => texts.push(text),
+            Err(why) => media.unheard = Some(why.to_string()),
+        }
+    }
+    let mut all = texts.join("\n\n");
+    all.truncate(all.floor_char_boundary(transcribe::LONGEST));
+    *transcript = Some(all).filter(|text| !text.is_empty());
+}
+
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use ostler_core::environment::Variables;
 
     use super::*;
     use crate::{channel::DISCORD, config::Config};
 
     #[test]
     fn a_message_from_a_chat_waits_for_what_has_to_be_fetched() {
-        let rules = Rules::new(&Config::default(), Path::new("/data"));
+        let rules = Rules::new(&Config::default(), &Variables::new(), Path::new("/data"));
         let is_due = |channel: &str, media: serde_json::Value| {
             let payload = serde_json::json!({
                 "v": 1, "text": "x", "sender": "ann", "channel": channel, "address": "1",

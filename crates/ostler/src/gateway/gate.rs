@@ -106,6 +106,8 @@ pub(crate) struct Rules {
     pub(crate) sessions: Sessions,
     pub(crate) busy: Busy,
     pub(crate) capacity: Capacity,
+    /// Where agents speak that nobody asked and that were not told where.
+    pub(crate) output: Option<Address>,
 }
 
 /// Stores a message as a job, with the conversation that it belongs to. Done
@@ -163,6 +165,7 @@ pub(crate) async fn store_in(
         fresh,
         wishes: wishes.clone(),
         message: message.clone(),
+        at: Some(now.0),
         origin: *origin,
         details: details.clone(),
         belongs: belongs.clone(),

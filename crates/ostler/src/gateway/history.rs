@@ -1,6 +1,8 @@
 //! What is kept of an exchange as people know it: what they said, and what they
 //! were told. Written with what it tells of, so that it is there or neither is.
 
+use std::borrow::Cow;
+
 use super::{
     inbound::{Inbound, Origin},
     result::Outcome,
@@ -50,7 +52,7 @@ pub(crate) async fn heard(
         place: &inbound.address,
         sender: Some(name),
         agent: None,
-        text: Some(&inbound.text),
+        text: Some(&words(inbound)),
         error: None,
         job: Some(job),
         turn: None,
@@ -58,6 +60,19 @@ pub(crate) async fn heard(
         dedupe: None,
     };
     messages::add(conn, &message).await.map(drop)
+}
+
+/// Returns what was said, or, where that was nothing, what came instead of words.
+fn words(inbound: &Inbound) -> Cow<'_, str> {
+    let Inbound { text, details, .. } = inbound;
+    if !text.trim().is_empty() {
+        return text.into();
+    }
+    if let Some(spoken) = details.transcript.as_ref().filter(|spoken| !spoken.trim().is_empty()) {
+        return spoken.into();
+    }
+    let kinds = details.media.iter().map(|media| media.media_type.as_deref().unwrap_or("a file"));
+    kinds.map(|kind| format!("[Attached: {kind}]")).collect::<Vec<_>>().join("\n").into()
 }
 
 /// Whose words something is.
@@ -99,4 +114,23 @@ pub(crate) async fn said(
         dedupe: None,
     };
     messages::add(conn, &message).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::testing::inbound, *};
+
+    #[test]
+    fn a_message_without_words_is_told_by_what_came_instead() {
+        let words = |text: &str, details: serde_json::Value| {
+            let details = serde_json::from_value(details).unwrap();
+            words(&Inbound { details, ..inbound("local:main", text) }).into_owned()
+        };
+        let media = serde_json::json!([{ "type": "audio/ogg" }, { "url": "https://m/1" }]);
+        let silent = serde_json::json!({ "media": media });
+        assert_eq!(words(" ", silent.clone()), "[Attached: audio/ogg]\n[Attached: a file]");
+        assert_eq!(words("look", silent), "look");
+        let spoken = serde_json::json!({ "media": media, "transcript": "oats" });
+        assert_eq!(words("", spoken), "oats");
+    }
 }

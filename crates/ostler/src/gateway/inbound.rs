@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    channel::{DISCORD, NAMES, WEBHOOK, is_discord_id, webhook},
+    channel::{
+        DISCORD, GROUP, NAMES, SMS, WEBHOOK, WHATSAPP, is_discord_id, is_number, is_sid, webhook,
+    },
     id::{ConversationId, JobId, ProjectId},
     queue::EnqueueError,
     store::{
@@ -127,6 +129,17 @@ pub(crate) struct Details {
 pub(crate) struct Group {
     pub(crate) subject: String,
     pub(crate) members: Vec<String>,
+    /// What was said there since the agent heard something last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) before: Vec<Line>,
+}
+
+/// Something that somebody said in a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) text: String,
 }
 
 /// A picture, a recording or another file that came with a message.
@@ -145,6 +158,9 @@ pub(crate) struct Media {
     /// Why it could not be fetched when its turn began.
     #[serde(skip)]
     pub(crate) trouble: Option<String>,
+    /// Why nobody could say what is spoken in it, if that was tried.
+    #[serde(skip)]
+    pub(crate) unheard: Option<String>,
 }
 
 /// A message that is stored and will be dealt with.
@@ -171,6 +187,10 @@ pub(crate) enum Refusal {
     Details(String),
     #[error("the address of a channel at Discord is its id, such as 1234567890, not {0:?}")]
     Id(String),
+    #[error("an address there is a number with its country, such as +4915112345678, not {0:?}")]
+    Number(String),
+    #[error("the address of a group is its conversation at Twilio, such as CH0123…, not {0:?}")]
+    Group(String),
     #[error("there is no channel {0:?}; there are {NAMES}")]
     Channel(String),
     #[error("{0}")]
@@ -207,6 +227,8 @@ impl WriteError for Refusal {
             | Self::Url(_)
             | Self::Details(_)
             | Self::Id(_)
+            | Self::Number(_)
+            | Self::Group(_)
             | Self::Channel(_)
             | Self::Agent(_)
             | Self::NoText
@@ -229,6 +251,8 @@ impl Refusal {
             | Self::Url(_)
             | Self::Details(_)
             | Self::Id(_)
+            | Self::Number(_)
+            | Self::Group(_)
             | Self::Channel(_)
             | Self::Agent(_)
             | Self::NoText
@@ -261,6 +285,9 @@ pub(crate) struct Payload {
     /// What the channel calls the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
+    /// When it came, in milliseconds since 1970; messages of an older ostler do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<i64>,
     #[serde(default)]
     pub(crate) origin: Origin,
     #[serde(default)]
@@ -293,6 +320,10 @@ pub(crate) fn check_place(address: &Address) -> Result<(), Refusal> {
         WEBHOOK => webhook::check(address.key()).map_err(|error| Refusal::Url(error.to_string())),
         DISCORD if is_discord_id(address.key()) => Ok(()),
         DISCORD => Err(Refusal::Id(address.key().to_owned())),
+        WHATSAPP | SMS if is_number(address.key()) => Ok(()),
+        WHATSAPP | SMS => Err(Refusal::Number(address.key().to_owned())),
+        GROUP if is_sid(address.key(), "CH") => Ok(()),
+        GROUP => Err(Refusal::Group(address.key().to_owned())),
         other => Err(Refusal::Channel(other.to_owned())),
     }
 }
@@ -329,7 +360,7 @@ mod tests {
             ("discord:general", "is its id, such as 1234567890, not \"general\""),
             ("discord:1 2", "is its id"),
             ("webhook:x", "http or https"),
-            ("api:x", "there are `local`, `webhook` and `discord`"),
+            ("api:x", "there are `local`, `webhook`, `discord`"),
         ] {
             let error = check(place).unwrap_err();
             assert!(error.contains(says), "{place}: {error}");

@@ -31,6 +31,8 @@ pub(crate) struct Leases {
     /// For how long a job is this gateway's without a further word.
     lease: Duration,
     running: Mutex<HashMap<JobId, Running>>,
+    /// How many run, for those who wait for another number.
+    n_running: watch::Sender<usize>,
     /// Rung when a job has ended.
     freed: Notify,
     /// When leases were last seen to, well or not.
@@ -59,6 +61,7 @@ impl Drop for Place {
         if running.get(&self.job).is_some_and(|running| running.attempt == self.attempt) {
             running.remove(&self.job);
         }
+        self.leases.n_running.send_replace(running.len());
         drop(running);
         self.leases.freed.notify_one();
     }
@@ -71,6 +74,7 @@ impl Leases {
             owner,
             lease,
             running: Mutex::default(),
+            n_running: watch::Sender::new(0),
             freed: Notify::new(),
             beat: watch::Sender::new(Instant::now()),
             renewed: watch::Sender::new(Instant::now()),
@@ -86,7 +90,13 @@ impl Leases {
     }
 
     pub(crate) fn n_running(&self) -> usize {
-        self.running().len()
+        *self.n_running.borrow()
+    }
+
+    /// Waits until so many run. Cancel-safe.
+    #[cfg(test)]
+    pub(crate) async fn until_running(&self, n_turns: usize) {
+        self.n_running.subscribe().wait_for(|running| *running == n_turns).await.ok();
     }
 
     /// For how long nobody has seen to the leases, beyond their length.
@@ -103,7 +113,10 @@ impl Leases {
     pub(crate) fn add(self: &Arc<Self>, ticket: &Ticket) -> (Place, watch::Receiver<Wish>) {
         let (job, attempt) = (ticket.job, ticket.attempt);
         let (wish, wanted) = watch::channel(Wish::Nothing);
-        self.running().insert(job, Running { attempt, wish });
+        let mut running = self.running();
+        running.insert(job, Running { attempt, wish });
+        self.n_running.send_replace(running.len());
+        drop(running);
         (Place { leases: Arc::clone(self), job, attempt }, wanted)
     }
 

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     archive::Keeping,
-    config::{Api, Config, Discord, Reply, ReplyMode, Settings},
+    config::{Api, Config, Discord, Reply, ReplyMode, Settings, Twilio},
     hooks::Hooks,
     media, program,
     prompt::{self, Folder},
@@ -48,6 +48,8 @@ pub(crate) struct Policy {
     pub(crate) prompt_files: Option<Folder>,
     /// What is said to agents with messages.
     pub(crate) texts: Texts,
+    /// How often typing is shown, if not as the chat would have it.
+    pub(crate) typing_every: Option<Duration>,
     pub(crate) agents: Box<dyn Agents>,
     pub(crate) hooks: Arc<Hooks>,
     /// What comes with messages, and goes out with answers.
@@ -56,6 +58,8 @@ pub(crate) struct Policy {
     pub(crate) api: Api,
     /// Who may talk to the bot on Discord, and how it answers.
     pub(crate) discord: Discord,
+    /// The same for WhatsApp and SMS.
+    pub(crate) twilio: Box<Twilio>,
     /// What the programs get that callers may run.
     pub(crate) program_environment: Variables,
     /// Who answers in projects that say nothing of it, and where nobody chose another.
@@ -102,6 +106,7 @@ impl Policy {
                 sessions: config.sessions.clone(),
                 busy: config.busy,
                 capacity: Capacity::new(Limits { waiting: depth, waiting_in_lane: depth }),
+                output: config.discord.output(),
             },
             retry: RetryRules { max: config.retry.max, first_delay: config.retry.first_delay },
             max_concurrent_turns: config.gateway.max_concurrent_turns,
@@ -115,11 +120,16 @@ impl Policy {
                 config.prompt.dir.as_deref(),
                 host.data_dir(),
             ))),
-            texts: reply.as_ref().map(Texts::new).unwrap_or_default(),
+            texts: Texts::new(&config.inbound),
+            typing_every: reply
+                .as_ref()
+                .and_then(|reply| reply.typing_interval_seconds)
+                .map(|seconds| Duration::from_secs(seconds.into())),
             hooks: Arc::new(Hooks::new(config, &settings.environment)),
-            media: media::Rules::new(config, host.data_dir()),
+            media: media::Rules::new(config, &settings.environment, host.data_dir()),
             api: config.api.clone(),
             discord: config.discord.clone(),
+            twilio: config.twilio.clone(),
             program_environment: program::environment(&settings.environment),
             project_agent: config.agent.project_default.clone(),
             agents: Box::new(Configured { settings, host, here, reply }),
@@ -131,7 +141,7 @@ impl Policy {
         let Config { gateway, sessions, busy, api, agent, .. } = Config::default();
         let capacity = Capacity::new(Limits::default());
         Self {
-            rules: Rules { sessions, busy, capacity },
+            rules: Rules { sessions, busy, capacity, output: None },
             retry: RetryRules { max: 0, first_delay: Duration::ZERO },
             max_concurrent_turns: gateway.max_concurrent_turns,
             shutdown_grace: gateway.shutdown_grace,
@@ -142,6 +152,7 @@ impl Policy {
             heartbeat: heartbeat::Rules::default(),
             prompt_files: None,
             texts: Texts::default(),
+            typing_every: None,
             agents,
             hooks: Arc::default(),
             media: media::Rules::default(),
@@ -149,6 +160,7 @@ impl Policy {
             program_environment: Variables::new(),
             project_agent: agent.project_default,
             discord: Discord::default(),
+            twilio: Box::default(),
         }
     }
 

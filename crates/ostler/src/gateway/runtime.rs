@@ -87,6 +87,12 @@ impl Runtime {
         self.shared.leases.n_running()
     }
 
+    /// Waits until so many do.
+    #[cfg(test)]
+    pub(crate) async fn until_running(&self, n_turns: usize) {
+        self.shared.leases.until_running(n_turns).await;
+    }
+
     /// Whether it goes on looking for jobs, and after those that run.
     pub(crate) fn is_well(&self) -> bool {
         self.shared.beat.borrow().elapsed() < SILENCE && self.shared.leases.silence() < SILENCE

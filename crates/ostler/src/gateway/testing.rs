@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     archive::Keeping,
-    config::{Api, Busy, Discord, Hook, Sessions},
+    config::{Api, Busy, Discord, Hook, Sessions, Twilio},
     hooks::Hooks,
     id::JobId,
     media, program,
@@ -106,11 +106,14 @@ pub(crate) struct Knobs {
     pub(crate) timeout: Duration,
     pub(crate) fixed_reply: Option<String>,
     pub(crate) heartbeat: heartbeat::Rules,
+    /// Where agents speak that nobody asked.
+    pub(crate) output: Option<Address>,
     pub(crate) texts: Texts,
     pub(crate) hooks: Vec<Hook>,
     pub(crate) media: media::Rules,
     pub(crate) api: Api,
     pub(crate) discord: Discord,
+    pub(crate) twilio: Box<Twilio>,
 }
 
 impl Default for Knobs {
@@ -124,11 +127,13 @@ impl Default for Knobs {
             timeout: LIMIT,
             fixed_reply: None,
             heartbeat: heartbeat::Rules::default(),
+            output: None,
             texts: Texts::default(),
             hooks: Vec::new(),
             media: media::Rules::default(),
             // Tests ask often, and from one address.
             discord: Discord::default(),
+            twilio: Box::default(),
             api: Api {
                 requests_per_key: 1_000_000,
                 requests_per_address: 1_000_000,
@@ -269,12 +274,7 @@ impl Rig {
 
     /// Waits until so many turns run. One gives its place up after its end was written.
     pub(crate) async fn until_running(&self, n_turns: usize) {
-        let running = async {
-            while self.gateway.n_running() != n_turns {
-                time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        time::timeout(LIMIT, running).await.unwrap();
+        time::timeout(LIMIT, self.gateway.until_running(n_turns)).await.unwrap();
     }
 
     /// Lets the one that waits at the gate go on.
@@ -316,7 +316,12 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
     let capacity = Capacity::new(limits);
     let agents = Scripted { host: host.clone(), folder: folder.to_owned(), timeout: knobs.timeout };
     Policy {
-        rules: Rules { sessions: knobs.sessions.clone(), busy: knobs.busy, capacity },
+        rules: Rules {
+            sessions: knobs.sessions.clone(),
+            busy: knobs.busy,
+            capacity,
+            output: knobs.output.clone(),
+        },
         retry: RetryRules { max: knobs.retries, first_delay: Duration::ZERO },
         max_concurrent_turns: knobs.at_once,
         shutdown_grace: LIMIT,
@@ -327,12 +332,14 @@ fn policy(knobs: &Knobs, host: &Host, folder: &Path) -> Policy {
         heartbeat: knobs.heartbeat.clone(),
         api: knobs.api.clone(),
         discord: knobs.discord.clone(),
+        twilio: knobs.twilio.clone(),
         program_environment: program::environment(
             &ENVIRONMENT.map(|(name, value)| (name.into(), value.into())).into(),
         ),
         project_agent: "pi".to_owned(),
         prompt_files: Some(Folder::new(folder.join("prompt"))),
         texts: knobs.texts.clone(),
+        typing_every: None,
         hooks: Arc::new(Hooks::of(knobs.hooks.clone())),
         media: media::Rules { dir: Some(host.data_dir().join("media")), ..knobs.media.clone() },
         agents: Box::new(agents),

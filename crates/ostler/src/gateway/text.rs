@@ -6,14 +6,15 @@
 //! 1. the session intro, with the first message of a session
 //! 2. the group intro, with the first message of a session in a group
 //! 3. the notes of hooks
-//! 4. the body prefix
-//! 5. the media note, a line for each medium
-//! 6. the transcript
-//! 7. the message itself
+//! 4. the time, the message prefix and the body prefix
+//! 5. what was said in the group before, a line each
+//! 6. the media note, a line for each medium
+//! 7. the transcript
+//! 8. the message itself, in a group of telephones with who says it
 //!
-//! A blank line is between them, but behind the prefix there is nothing: it may
+//! A blank line is between them, but behind a prefix there is nothing: it may
 //! be a label on the message's own line. Of messages that are answered together
-//! each has its own 4 to 7. A prompt of `ostler run` has nothing around it.
+//! each has its own 4 to 8. A prompt of `ostler run` has nothing around it.
 //!
 //! What these say is data: nothing that is filled in is filled in again.
 
@@ -21,15 +22,19 @@
 mod tests;
 pub(crate) mod variables;
 
+use jiff::{Timestamp, tz::TimeZone};
 use ostler_core::request::{Identity, Options, Repeat};
 
 use self::variables::{Session, Subject};
 use super::{
     begin::Beginning,
-    inbound::{Details, Group, LOCAL, Media, Origin, Payload},
+    inbound::{Details, Group, LOCAL, Line, Media, Origin, Payload},
     joined,
 };
-use crate::config::Reply;
+use crate::{
+    channel::GROUP,
+    config::{Inbound, Reply},
+};
 
 /// How many members of a group an agent is told by name.
 const MEMBERS: usize = 50;
@@ -39,24 +44,62 @@ const MEMBERS: usize = 50;
 pub(crate) struct Texts {
     session_intro: String,
     body_prefix: String,
-    /// How often the prefix is sent.
+    /// How often that prefix is sent.
     repeat: Repeat,
+    /// What stands before each message, however often it was said.
+    message_prefix: String,
+    /// Where it is the time that stands before each message.
+    clock: Option<TimeZone>,
+    /// What stands before each answer.
+    response_prefix: String,
 }
 
 impl Default for Texts {
     fn default() -> Self {
-        Self { session_intro: String::new(), body_prefix: String::new(), repeat: Repeat::EachTurn }
+        Self {
+            session_intro: String::new(),
+            body_prefix: String::new(),
+            repeat: Repeat::EachTurn,
+            message_prefix: String::new(),
+            clock: None,
+            response_prefix: String::new(),
+        }
     }
 }
 
 impl Texts {
-    /// Takes what the block `inbound.reply` says.
-    pub(crate) fn new(reply: &Reply) -> Self {
+    /// Takes what the block `inbound` says.
+    pub(crate) fn new(inbound: &Inbound) -> Self {
+        let Inbound { reply, message_prefix, response_prefix, timestamp_prefix } = inbound;
+        let zone = timestamp_prefix.as_deref().and_then(|zone| TimeZone::get(zone).ok());
+        let given = |text: &Option<String>| text.clone().unwrap_or_default();
         Self {
-            session_intro: reply.session.session_intro.clone().unwrap_or_default(),
-            body_prefix: reply.body_prefix.clone().unwrap_or_default(),
-            repeat: repeat(reply),
+            session_intro: reply
+                .as_ref()
+                .map(|reply| given(&reply.session.session_intro))
+                .unwrap_or_default(),
+            body_prefix: reply.as_ref().map(|reply| given(&reply.body_prefix)).unwrap_or_default(),
+            repeat: reply.as_ref().map_or(Repeat::EachTurn, repeat),
+            message_prefix: given(message_prefix),
+            clock: zone,
+            response_prefix: given(response_prefix),
         }
+    }
+
+    /// Returns what stands before each answer in a chat.
+    pub(crate) fn response_prefix(&self) -> &str {
+        &self.response_prefix
+    }
+
+    /// Returns what stands before a message: the time, and what the operator wants.
+    fn before(&self, payload: &Payload, session: Session<'_>) -> String {
+        let at = payload.at.and_then(|at| Timestamp::from_millisecond(at).ok());
+        let time = self.clock.clone().zip(at).map(|(zone, at)| {
+            let at = at.to_zoned(zone);
+            format!("[{}] ", at.strftime("%Y-%m-%d %H:%M %Z"))
+        });
+        let prefix = Subject { payload, session }.expand(&self.message_prefix);
+        format!("{}{prefix}", time.unwrap_or_default())
     }
 }
 
@@ -154,19 +197,21 @@ fn message(texts: &Texts, payload: &Payload, session: Session<'_>) -> String {
     if payload.origin.is_bare() {
         return payload.text.clone();
     }
-    let Details { media, transcript, .. } = &payload.details;
+    let Details { media, transcript, group, .. } = &payload.details;
     let transcript = transcript.as_deref().filter(|text| !text.trim().is_empty());
     let said = apart([
+        group.as_ref().map(before).unwrap_or_default(),
         media.iter().map(media_note).collect::<Vec<_>>().join("\n"),
         transcript.map(|text| format!("Transcript of the recording:\n{text}")).unwrap_or_default(),
-        payload.text.clone(),
+        labelled(payload),
     ]);
-    let is_due = texts.repeat == Repeat::EachTurn || session == Session::New;
-    if is_due && is_from_chat(payload) && payload.origin == Origin::Person {
-        let prefix = Subject { payload, session }.expand(&texts.body_prefix);
-        return format!("{prefix}{said}");
+    if !is_from_chat(payload) || payload.origin != Origin::Person {
+        return said;
     }
-    said
+    let is_due = texts.repeat == Repeat::EachTurn || session == Session::New;
+    let body_prefix = if is_due { texts.body_prefix.as_str() } else { "" };
+    let body_prefix = Subject { payload, session }.expand(body_prefix);
+    format!("{}{body_prefix}{said}", texts.before(payload, session))
 }
 
 /// Joins what is there, with a blank line between. What stands alone is as it was.
@@ -177,20 +222,43 @@ fn apart(parts: impl IntoIterator<Item = String>) -> String {
 
 /// Tells an agent of a medium, in one line.
 fn media_note(media: &Media) -> String {
-    let Media { path, url, media_type, trouble } = media;
+    let Media { path, url, media_type, trouble, unheard } = media;
     if let Some(why) = trouble {
         return line(&format!("[An attachment could not be fetched: {why}]"));
     }
     let kind = media_type.as_deref().unwrap_or("a file");
+    let unheard = unheard.as_ref().map(|why| format!("; it could not be transcribed: {why}"));
+    let unheard = unheard.unwrap_or_default();
     match path.as_deref().or(url.as_deref()) {
-        Some(place) => line(&format!("[Attached: {kind}, {place}]")),
+        Some(place) => line(&format!("[Attached: {kind}, {place}{unheard}]")),
         None => line(&format!("[Attached: {kind}, which is not kept here]")),
+    }
+}
+
+/// Tells an agent what was said in a group since it heard something last.
+fn before(group: &Group) -> String {
+    let said = |said: &Line| format!("{}: {}", line(said.name.trim()), line(&said.text));
+    let lines: Vec<String> = group.before.iter().map(said).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("[Said in the group before]\n{}", lines.join("\n"))
+}
+
+/// Returns a message with its sender, where an agent cannot know him otherwise.
+fn labelled(payload: &Payload) -> String {
+    let Payload { text, channel, details, .. } = payload;
+    match &details.sender_name {
+        Some(name) if channel == GROUP && !text.trim().is_empty() => {
+            format!("{}: {text}", line(name.trim()))
+        }
+        Some(_) | None => text.clone(),
     }
 }
 
 /// Tells an agent where it is when several people can hear it.
 fn group_intro(group: &Group) -> String {
-    let Group { subject, members } = group;
+    let Group { subject, members, .. } = group;
     let mut text = "You take part in a group chat in which several people write.".to_owned();
     if !subject.trim().is_empty() {
         text.push_str(&line(&format!(" It is called \"{}\".", subject.trim())));

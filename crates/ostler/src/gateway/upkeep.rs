@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     clock::Millis,
-    media::folder,
+    media::{folder, hosting::Hosting},
     queue::{Job, JobState, Ticket, WorkerId},
     store::{
         Keep, Store, StoreError,
@@ -54,6 +54,8 @@ pub(crate) async fn keep_up(
             () = stop.cancelled() => return,
             _ = look.tick() => {
                 tools.telemetry.keep_up();
+                let media = policy.borrow().media.dir.clone();
+                clear_offers(media).await;
                 look_after(&tools.store).await
             }
             _ = clean_up.tick() => {
@@ -70,6 +72,15 @@ pub(crate) async fn keep_up(
         if let Err(error) = done {
             tracing::warn!(%error, "upkeep of the store has to wait");
         }
+    }
+}
+
+/// Removes files that nobody fetched in time.
+async fn clear_offers(dir: Option<PathBuf>) {
+    let Some(dir) = dir else { return };
+    let cleared = task::spawn_blocking(move || Hosting::new(dir).clear(Millis::now())).await;
+    if let Ok(Err(error)) = cleared {
+        tracing::warn!(%error, "files that were on offer cannot be removed");
     }
 }
 

@@ -14,7 +14,6 @@ use rustix::{
     io::Errno,
 };
 
-use super::kind::HEAD;
 use crate::{clock::Millis, id::JobId};
 
 /// For how long files are kept.
@@ -38,6 +37,11 @@ pub(super) struct Part {
 impl Folder {
     /// Opens the folder of a job below another, and makes what is missing.
     pub(super) fn open(root: &Path, job: JobId) -> io::Result<Self> {
+        Self::below(root, &job.to_string())
+    }
+
+    /// Opens a folder of this name below another, and makes what is missing.
+    pub(super) fn below(root: &Path, folder: &str) -> io::Result<Self> {
         let (Some(above), Some(name)) = (root.parent(), root.file_name()) else {
             return Err(io::Error::other("there is no folder for it"));
         };
@@ -51,9 +55,13 @@ impl Folder {
             }
             openat(folder, name, flags | OFlags::NOFOLLOW, Mode::empty())
         };
-        let job = job.to_string();
-        let fd = below(&below(&above, Path::new(name))?, Path::new(&job))?;
-        Ok(Self { path: root.join(job), fd })
+        let fd = below(&below(&above, Path::new(name))?, Path::new(folder))?;
+        Ok(Self { path: root.join(folder), fd })
+    }
+
+    /// Returns it as the system knows it.
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
     }
 
     /// Returns where a file of a name lies.
@@ -61,25 +69,31 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Returns how a file begins that is there and complete.
-    pub(super) fn start_of(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+    /// Opens a file that is there and complete. Nothing, if it is none, is a link,
+    /// or cannot be read.
+    pub(super) fn file(&self, name: &str) -> io::Result<Option<File>> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file: File = match openat(&self.fd, name, flags, Mode::empty()) {
-            Ok(file) => file.into(),
-            // One that cannot be read, or is a link, is replaced.
-            Err(_) => return Ok(None),
-        };
-        if !file.metadata()?.is_file() {
-            return Ok(None);
-        }
+        let Ok(file) = openat(&self.fd, name, flags, Mode::empty()) else { return Ok(None) };
+        let file = File::from(file);
+        Ok(file.metadata()?.is_file().then_some(file))
+    }
+
+    /// Returns how a file begins that is there and complete: so many bytes at most.
+    pub(super) fn start_of(&self, name: &str, most: usize) -> io::Result<Option<Vec<u8>>> {
+        // One that cannot be opened is replaced.
+        let Some(file) = self.file(name)? else { return Ok(None) };
         let mut start = Vec::new();
-        file.take(u64::try_from(HEAD).unwrap_or(u64::MAX)).read_to_end(&mut start)?;
+        file.take(u64::try_from(most).unwrap_or(u64::MAX)).read_to_end(&mut start)?;
         Ok(Some(start))
     }
 
     /// Begins a file, and forgets what an earlier attempt left of it.
     pub(super) fn begin(&self, number: usize) -> io::Result<(Part, File)> {
-        let name = format!(".{number}.part");
+        self.begin_as(format!(".{number}.part"))
+    }
+
+    /// Begins a file under a name that it has until it is complete.
+    pub(super) fn begin_as(&self, name: String) -> io::Result<(Part, File)> {
         match unlinkat(&self.fd, &name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
@@ -160,10 +174,10 @@ mod tests {
         assert_eq!(fs::read_dir(root.join(job.to_string())).unwrap().count(), 0);
         let (part, mut file) = folder.begin(1).unwrap();
         file.write_all(b"whole").unwrap();
-        assert_eq!(folder.start_of("1-a.txt").unwrap(), None);
+        assert_eq!(folder.start_of("1-a.txt", 1024).unwrap(), None);
         part.keep("1-a.txt").unwrap();
         let again = Folder::open(&root, job).unwrap();
-        assert_eq!(again.start_of("1-a.txt").unwrap().as_deref(), Some(&b"whole"[..]));
+        assert_eq!(again.start_of("1-a.txt", 1024).unwrap().as_deref(), Some(&b"whole"[..]));
         let path = again.path("1-a.txt");
         assert_eq!(fs::read(&path).unwrap(), b"whole");
         assert_eq!((mode(&path), mode(path.parent().unwrap()), mode(&root)), (0o600, 0o700, 0o700));
@@ -180,7 +194,7 @@ mod tests {
         for name in [".1.part", "1-a.txt"] {
             symlink(aim.join("file"), folder.path(name)).unwrap();
         }
-        assert_eq!(folder.start_of("1-a.txt").unwrap(), None);
+        assert_eq!(folder.start_of("1-a.txt", 1024).unwrap(), None);
         let (part, mut file) = folder.begin(1).unwrap();
         file.write_all(b"new").unwrap();
         part.keep("1-a.txt").unwrap();

@@ -2,12 +2,14 @@
 //! the agent is told what is missing, and why.
 //!
 //! Files are fetched only from hosts that the message's channel vouches for, at
-//! addresses that pass `reach`, without a redirect, up to a size and within a time.
+//! addresses that pass `reach`, up to a size and within a time. Nothing leads
+//! elsewhere, but for one redirect to hosts for which the channel vouches as well;
+//! and what the first is shown, the second never sees.
 
 use std::{error::Error as _, io, path::Path, sync::Arc, time::Duration};
 
 use ostler_core::failure::chain;
-use reqwest::{Response, StatusCode, Url};
+use reqwest::{Response, StatusCode, Url, header::LOCATION};
 use thiserror::Error;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
@@ -16,9 +18,11 @@ use tokio::{
 };
 
 use super::{
+    caps::Caps,
     folder::{Folder, Part},
-    kind::{self, HEAD},
+    kind::{self, HEAD, Sort},
     megabytes, name,
+    vouched::{Hosts, Login, Vouched},
 };
 use crate::{
     channel::reach::{self, Lookup, Private, PublicOnly},
@@ -32,15 +36,6 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// How long everything may take that a turn begins with.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// Hosts that a channel vouches for, as [`host`] writes them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Vouched {
-    pub(crate) hosts: Vec<String>,
-    /// Whether they may be on this machine or in a private network, and without
-    /// encryption.
-    pub(crate) may_be_private: bool,
-}
-
 /// What is to be fetched, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
@@ -49,7 +44,7 @@ pub(crate) struct Wanted<'a> {
     /// The folder of all jobs.
     pub(crate) root: &'a Path,
     pub(crate) vouched: &'a [Vouched],
-    pub(crate) max_bytes: u64,
+    pub(crate) caps: Caps,
     /// When nothing more is waited for.
     pub(crate) until: Instant,
 }
@@ -161,7 +156,8 @@ impl Fetcher {
         url: &str,
     ) -> Result<Fetched, Trouble> {
         let url = Url::parse(url).map_err(|_| Trouble::Strange)?;
-        let vouched = vouched_for(wanted.vouched, &url).ok_or(Trouble::Strange)?;
+        let vouched = wanted.vouched.iter().find(|vouched| vouched.at.have(&url));
+        let vouched = vouched.ok_or(Trouble::Strange)?;
         let name = format!("{number}-{}", name::of_url(&url));
         let (root, job, found) = (wanted.root.to_owned(), wanted.job, name.clone());
         let (path, place) = blocking(move || {
@@ -173,7 +169,7 @@ impl Fetcher {
             Place::There(start) => start,
             Place::Free(part, file) => {
                 let mut file = tokio::fs::File::from_std(file);
-                let download = self.download(vouched, &url, wanted.max_bytes, &mut file);
+                let download = self.download(vouched, &url, wanted.caps, &mut file);
                 let downloaded = time::timeout_at(wanted.until, download).await;
                 let start = downloaded.unwrap_or(Err(Trouble::TooSlow))?;
                 blocking(move || part.keep(&name)).await?;
@@ -191,25 +187,62 @@ impl Fetcher {
         &self,
         vouched: &Vouched,
         url: &Url,
-        max_bytes: u64,
+        caps: Caps,
         file: &mut (impl AsyncWrite + Unpin),
     ) -> Result<Vec<u8>, Trouble> {
-        let clients = if vouched.may_be_private { &self.anywhere } else { &self.public };
-        if !vouched.may_be_private {
-            reach::check(url.as_str()).map_err(|Private| Trouble::Private)?;
-        }
-        let response = match clients.client(url.as_str()) {
-            Ok(client) => client.get(url.clone()).send().await,
-            Err(error) => Err(error),
+        let mut waits = vouched.waits.iter();
+        let response = loop {
+            let response = self.ask(&vouched.at, url, vouched.login.as_ref()).await?;
+            match waits.next() {
+                Some(wait) if response.status() == StatusCode::NOT_FOUND => {
+                    time::sleep(*wait).await;
+                }
+                Some(_) | None => break response,
+            }
         };
-        let response = response.map_err(|error| unreachable(error.without_url()))?;
+        let response = match (&vouched.onward, onward(&response, url)) {
+            (_, None) => response,
+            (Some(hosts), Some(next)) if hosts.have(&next) => self.ask(hosts, &next, None).await?,
+            (Some(_) | None, Some(_)) => return Err(Trouble::Moved),
+        };
         match response.status() {
-            StatusCode::OK => receive(response, max_bytes, file).await,
+            StatusCode::OK => receive(response, caps, file).await,
             StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::GONE => Err(Trouble::Gone),
             status if status.is_redirection() => Err(Trouble::Moved),
             status => Err(Trouble::Status(status.as_u16())),
         }
     }
+
+    /// Asks one of some hosts for what is at a URL.
+    async fn ask(
+        &self,
+        hosts: &Hosts,
+        url: &Url,
+        login: Option<&Login>,
+    ) -> Result<Response, Trouble> {
+        let clients = if hosts.may_be_private { &self.anywhere } else { &self.public };
+        if !hosts.may_be_private {
+            reach::check(url.as_str()).map_err(|Private| Trouble::Private)?;
+        }
+        let response = match clients.client(url.as_str()) {
+            Ok(client) => {
+                let request = client.get(url.clone());
+                let request = match login {
+                    Some(login) => request.basic_auth(&login.user, Some(login.password.reveal())),
+                    None => request,
+                };
+                request.send().await
+            }
+            Err(error) => Err(error),
+        };
+        response.map_err(|error| unreachable(error.without_url()))
+    }
+}
+
+/// Returns where an answer sends us on to, if it does.
+fn onward(response: &Response, from: &Url) -> Option<Url> {
+    let place = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    from.join(place.to_str().ok()?).ok()
 }
 
 /// What there is of a file when it is wanted.
@@ -221,52 +254,40 @@ enum Place {
 
 impl Place {
     fn of(folder: &Folder, name: &str, number: usize) -> io::Result<Self> {
-        match folder.start_of(name)? {
+        match folder.start_of(name, HEAD)? {
             Some(start) => Ok(Self::There(start)),
             None => folder.begin(number).map(|(part, file)| Self::Free(part, file)),
         }
     }
 }
 
-/// Returns the host of a URL, with its port if that is not the usual one.
-pub(crate) fn host(url: &Url) -> Option<String> {
-    let host = url.host_str()?;
-    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
-}
-
-fn vouched_for<'a>(all: &'a [Vouched], url: &Url) -> Option<&'a Vouched> {
-    let host = host(url)?;
-    let is_anonymous = url.username().is_empty() && url.password().is_none();
-    let vouched = all.iter().find(|vouched| vouched.hosts.contains(&host))?;
-    let is_fit = match url.scheme() {
-        "https" => true,
-        "http" => vouched.may_be_private,
-        _ => false,
-    };
-    (is_fit && is_anonymous).then_some(vouched)
-}
-
 /// Writes the body of an answer to a file, and returns how it begins. A body that
-/// has no end is cut.
+/// has no end is cut, and so is one that turns out to be of a smaller sort.
 async fn receive(
     mut response: Response,
-    max_bytes: u64,
+    caps: Caps,
     file: &mut (impl AsyncWrite + Unpin),
 ) -> Result<Vec<u8>, Trouble> {
-    if response.content_length().is_some_and(|length| length > max_bytes) {
-        return Err(Trouble::TooLarge(max_bytes));
-    }
-    let (mut start, mut length) = (Vec::new(), 0_u64);
+    let within = |length: u64, most: u64| {
+        if length > most { Err(Trouble::TooLarge(most)) } else { Ok(()) }
+    };
+    let promised = response.content_length().unwrap_or_default();
+    within(promised, caps.most())?;
+    let (mut start, mut length, mut most) = (Vec::new(), 0_u64, caps.most());
     while let Some(chunk) = response.chunk().await.map_err(|_| Trouble::BrokenOff)? {
-        length = length.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
-        if length > max_bytes {
-            return Err(Trouble::TooLarge(max_bytes));
-        }
         let missing = HEAD.saturating_sub(start.len()).min(chunk.len());
         start.extend_from_slice(chunk.get(..missing).unwrap_or_default());
+        if missing > 0 && start.len() == HEAD {
+            most = caps.of(Sort::of(kind::of(&start)));
+            within(promised, most)?;
+        }
+        length = length.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
+        within(length, most)?;
         file.write_all(&chunk).await?;
     }
-    // Only now it is known whether all of it was written.
+    // Of a short one it is known only now what it is.
+    within(length, caps.of(Sort::of(kind::of(&start))))?;
+    // And whether all of it was written.
     file.flush().await?;
     Ok(start)
 }

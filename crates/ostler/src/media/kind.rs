@@ -24,18 +24,27 @@ const TABLE: &[Magic] = &[
     magic("audio/wav", &[(0, b"RIFF"), (8, b"WAVE")]),
     magic("application/pdf", &[(0, b"%PDF-")]),
     magic("audio/mp4", &[(4, b"ftypM4A ")]),
+    magic("audio/mp4", &[(4, b"ftypM4B ")]),
+    magic("video/3gpp", &[(4, b"ftyp3g")]),
     magic("image/heic", &[(4, b"ftyphei")]),
     magic("image/heic", &[(4, b"ftypmif1")]),
     magic("image/avif", &[(4, b"ftypavif")]),
     magic("video/quicktime", &[(4, b"ftypqt  ")]),
     magic("video/mp4", &[(4, b"ftyp")]),
     magic("audio/ogg", &[(0, b"OggS")]),
+    magic("audio/amr", &[(0, b"#!AMR")]),
+    magic("audio/flac", &[(0, b"fLaC")]),
+    magic("audio/aac", &[(0, b"\xff\xf1")]),
+    magic("audio/aac", &[(0, b"\xff\xf9")]),
     magic("audio/mpeg", &[(0, b"ID3")]),
     magic("audio/mpeg", &[(0, b"\xff\xfb")]),
     magic("audio/mpeg", &[(0, b"\xff\xf3")]),
     magic("audio/mpeg", &[(0, b"\xff\xf2")]),
+    magic("video/webm", &[(0, b"\x1a\x45\xdf\xa3")]),
     magic("application/zip", &[(0, b"PK\x03\x04")]),
     magic("application/zip", &[(0, b"PK\x05\x06")]),
+    magic("application/x-ole-storage", &[(0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")]),
+    magic("text/vcard", &[(0, b"BEGIN:VCARD")]),
 ];
 
 const fn magic(kind: &'static str, parts: &'static [(usize, &'static [u8])]) -> Magic {
@@ -51,6 +60,49 @@ pub(crate) fn of(start: &[u8]) -> &'static str {
         Some(magic) => magic.kind,
         None if is_text(start) => "text/plain",
         None => UNKNOWN,
+    }
+}
+
+/// Files that begin like others, by how their names end.
+#[rustfmt::skip]
+const NAMED: &[(&str, &str, &str)] = &[
+    ("application/zip", "docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    ("application/zip", "pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    ("application/zip", "xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ("application/x-ole-storage", "doc", "application/msword"),
+    ("text/plain", "csv", "text/csv"),
+    ("text/plain", "ics", "text/calendar"),
+    ("text/plain", "rtf", "text/rtf"),
+];
+
+/// Returns the media type of a file that begins with these bytes, where its name says
+/// more than they do.
+pub(crate) fn of_named(start: &[u8], name: &str) -> &'static str {
+    let kind = of(start);
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    let is_it = |(of, end, _): &&(&str, &str, &str)| *of == kind && ending.as_deref() == Some(*end);
+    NAMED.iter().find(is_it).map_or(kind, |(_, _, exact)| *exact)
+}
+
+/// The sorts of files that have a limit of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Image,
+    Audio,
+    Video,
+    /// Everything else.
+    Document,
+}
+
+impl Sort {
+    /// Returns the sort of a media type.
+    pub(crate) fn of(kind: &str) -> Self {
+        match kind.split_once('/').map(|(sort, _)| sort) {
+            Some("image") => Self::Image,
+            Some("audio") => Self::Audio,
+            Some("video") => Self::Video,
+            Some(_) | None => Self::Document,
+        }
     }
 }
 
@@ -88,6 +140,13 @@ mod tests {
             (b"\0\0\0\x20ftypheic\0\0\x02\0", "image/heic"),
             (b"OggS\0\x02", "audio/ogg"),
             (b"ID3\x04\0", "audio/mpeg"),
+            (b"#!AMR\n\x3c", "audio/amr"),
+            (b"#!AMR-WB\n", "audio/amr"),
+            (b"fLaC\0", "audio/flac"),
+            (b"\xff\xf1\x50", "audio/aac"),
+            (b"\0\0\0\x20ftyp3gp5\0", "video/3gpp"),
+            (b"\x1a\x45\xdf\xa3\x9f", "video/webm"),
+            (b"BEGIN:VCARD\r\n", "text/vcard"),
             (b"\xff\xfb\x90\x44", "audio/mpeg"),
             (b"PK\x03\x04\x14\0", "application/zip"),
             (b"\x7fELF\x02\x01", UNKNOWN),
@@ -107,6 +166,30 @@ mod tests {
         assert_eq!(of(&long.as_bytes()[..HEAD]), "text/plain");
         assert_eq!(of(&format!("x{long}").as_bytes()[..HEAD]), "text/plain");
         assert_eq!(of(&long.as_bytes()[..3]), UNKNOWN);
+    }
+
+    #[test]
+    fn a_file_has_the_limit_of_its_sort() {
+        for (bytes, sort) in [
+            (&b"GIF89a"[..], Sort::Image),
+            (b"OggS", Sort::Audio),
+            (b"\0\0\0\x20ftypisom", Sort::Video),
+            (b"%PDF-1.7", Sort::Document),
+            (b"hello", Sort::Document),
+            (b"\x7fELF", Sort::Document),
+        ] {
+            assert_eq!(Sort::of(of(bytes)), sort, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_says_more_only_of_what_begins_alike() {
+        let word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+        assert_eq!(of_named(b"PK\x03\x04", "a.DOCX"), word);
+        assert_eq!(of_named(b"PK\x03\x04", "a.zip"), "application/zip");
+        assert_eq!(of_named(b"\x89PNG\r\n\x1a\n", "a.docx"), "image/png");
+        assert_eq!(of_named(b"a;b", "a.csv"), "text/csv");
+        assert_eq!(of_named(b"\x7fELF", "a.csv"), UNKNOWN);
     }
 
     proptest! {

@@ -16,7 +16,11 @@ use std::{
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat};
 use thiserror::Error;
 
-use super::{megabytes, name};
+use super::{
+    caps::Caps,
+    kind::{self, Sort},
+    megabytes, name,
+};
 use crate::channel::chat::{Attachment, Content};
 
 /// Why a file is not sent, in words that may be shown to anybody.
@@ -41,7 +45,7 @@ pub(crate) fn resolve(
     token: &str,
     work_dir: Option<&Path>,
     allowed: &[PathBuf],
-    max_bytes: u64,
+    caps: Caps,
 ) -> Result<Attachment, Refused> {
     let written = Path::new(token);
     let path = match work_dir {
@@ -54,10 +58,21 @@ pub(crate) fn resolve(
     let mut folders = folders.filter_map(|folder| fs::canonicalize(folder).ok());
     let folder = folders.find(|folder| found.starts_with(folder)).ok_or(Refused::NotHere)?;
     let within = found.strip_prefix(&folder).map_err(|_| Refused::NotHere)?;
-    let file = open_within(&folder, within)?;
-    let bytes = read(file, max_bytes)?;
-    let name = found.file_name().unwrap_or_default().to_string_lossy();
-    Ok(Attachment { name: name::harmless(&name), content: Content::Bytes(bytes.into()) })
+    attach(&found, open_within(&folder, within)?, caps)
+}
+
+/// Reads a file that the operator wants sent, wherever it lies. Blocks.
+pub(crate) fn wanted(path: &Path, caps: Caps) -> Result<Attachment, Refused> {
+    let found = fs::canonicalize(path).map_err(|_| Refused::NotHere)?;
+    let folder = found.parent().ok_or(Refused::NotAFile)?;
+    let within = found.strip_prefix(folder).map_err(|_| Refused::NotHere)?;
+    attach(&found, open_within(folder, within)?, caps)
+}
+
+fn attach(path: &Path, file: File, caps: Caps) -> Result<Attachment, Refused> {
+    let content = Content::Bytes(read(file, caps)?.into());
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Attachment { name: name::harmless(&name), content })
 }
 
 /// Opens a regular file below a folder. Neither may have a link in it any more.
@@ -81,24 +96,27 @@ fn open_within(folder: &Path, within: &Path) -> Result<File, Refused> {
     Ok(openat(&at, last, of_file, Mode::empty()).map_err(closed)?.into())
 }
 
-/// Reads an open file whole, if it is one and not too large.
-fn read(file: File, max_bytes: u64) -> Result<Vec<u8>, Refused> {
+/// Reads an open file whole, if it is one and not too large for what it is.
+fn read(file: File, caps: Caps) -> Result<Vec<u8>, Refused> {
+    let within = |length: u64, most: u64| {
+        if length > most { Err(Refused::TooLarge(most)) } else { Ok(()) }
+    };
     let metadata = file.metadata().map_err(|error| refused(&error))?;
     if !metadata.is_file() {
         return Err(Refused::NotAFile);
     }
-    if metadata.len() > max_bytes {
-        return Err(Refused::TooLarge(max_bytes));
-    }
+    within(metadata.len(), caps.most())?;
     let mut bytes = Vec::new();
     // It may grow meanwhile.
-    let more = max_bytes.saturating_add(1);
+    let more = caps.most().saturating_add(1);
     file.take(more).read_to_end(&mut bytes).map_err(|error| refused(&error))?;
-    match u64::try_from(bytes.len()) {
-        Ok(0) => Err(Refused::Empty),
-        Ok(length) if length <= max_bytes => Ok(bytes),
-        Ok(_) | Err(_) => Err(Refused::TooLarge(max_bytes)),
+    if bytes.is_empty() {
+        return Err(Refused::Empty);
     }
+    let start = bytes.get(..kind::HEAD).unwrap_or(&bytes);
+    let most = caps.of(Sort::of(kind::of(start)));
+    within(u64::try_from(bytes.len()).unwrap_or(u64::MAX), most)?;
+    Ok(bytes)
 }
 
 fn refused(error: &io::Error) -> Refused {

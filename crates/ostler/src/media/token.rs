@@ -167,17 +167,16 @@ fn read(line: &str, at: usize, before: Option<char>) -> Found {
     let quoted = around.filter(|(open, _)| QUOTES.contains(*open));
     // Which bytes of the rest are the place, where what stands around it ends, and
     // whether that begins before the mark.
-    let (places, length, is_around) = if let Some((inner, length)) =
-        own.and_then(|(open, close)| between(rest, open.len_utf8(), close))
-    {
-        (place(inner).into_iter().collect(), length, false)
-    } else if let Some((inner, length)) = quoted.and_then(|(_, close)| between(rest, 0, close)) {
-        (places(inner), length, true)
-    } else {
-        let word = rest.split(char::is_whitespace).next().unwrap_or_default();
-        let inner = bare(word);
-        (place(inner).into_iter().collect(), inner.len(), false)
-    };
+    let (places, length, is_around) =
+        if let Some((inner, length)) = own.and_then(|(open, close)| enclosed(rest, open, close)) {
+            (place(inner).into_iter().collect(), length, false)
+        } else if let Some((inner, length)) = quoted.and_then(|(_, close)| between(rest, close)) {
+            (places(inner), length, true)
+        } else {
+            let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+            let inner = bare(word);
+            (place(inner).into_iter().collect(), inner.len(), false)
+        };
     let mut found = Found { start: at, end: begins + length, places };
     let mut tail = line.get(found.end..).unwrap_or_default();
     let is_over = tail.trim_start_matches(is_behind).chars().next();
@@ -203,11 +202,27 @@ fn read(line: &str, at: usize, before: Option<char>) -> Found {
     found
 }
 
-/// Returns what is closed by a character, from an offset on, and where it ends
-/// with that character.
-fn between(text: &str, from: usize, close: char) -> Option<(&str, usize)> {
-    let inner = text.get(from..)?.split_once(close)?.0;
-    Some((inner, from + inner.len() + close.len_utf8()))
+/// Returns what stands between the bracket or quote that a text begins with and its
+/// counterpart, and where that ends. Brackets may have others of their sort within.
+fn enclosed(text: &str, open: char, close: char) -> Option<(&str, usize)> {
+    let mut depth = 0_usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if c == open && (open != close || at == 0) => depth += 1,
+            _ if c == close => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some((text.get(open.len_utf8()..at)?, at + close.len_utf8()));
+        }
+    }
+    None
+}
+
+/// Returns what is closed by a character, and where it ends with that character.
+fn between(text: &str, close: char) -> Option<(&str, usize)> {
+    let inner = text.split_once(close)?.0;
+    Some((inner, inner.len() + close.len_utf8()))
 }
 
 /// Returns the places of a quotation that begins behind a mark: one that may have

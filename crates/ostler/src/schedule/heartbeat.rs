@@ -16,7 +16,7 @@ use crate::{
     clock::Millis,
     gateway::{
         gate::has_gone_idle,
-        inbound::{Details, HEARTBEAT, Origin, PAYLOAD, Payload, Refusal, check_place},
+        inbound::{Details, HEARTBEAT, LOCAL, Origin, PAYLOAD, Payload, Refusal, check_place},
         policy::Policy,
     },
     id::{ConversationId, JobId},
@@ -105,7 +105,7 @@ async fn put(
     if let Some(skip) = unfit(conn, policy, &conversation, now).await? {
         return Ok(Made::Skipped(skip));
     }
-    let Some(target) = reached_at(conn, &conversation).await? else {
+    let Some(target) = reached_at(conn, policy, &conversation).await? else {
         return Ok(Made::Skipped(Skip::NowhereToSend));
     };
     let payload = Payload {
@@ -117,6 +117,7 @@ async fn put(
         fresh: None,
         wishes: Wishes::default(),
         message: None,
+        at: Some(now.0),
         origin: Origin::Heartbeat,
         details: Details::default(),
         belongs: None,
@@ -182,14 +183,17 @@ async fn unfit(
 }
 
 /// Returns where people are reached in a conversation: where the last of them
-/// wrote from, for several places may share one.
+/// wrote from, for several places may share one. Nobody looks at this machine all
+/// the time, if there is a channel for that.
 async fn reached_at(
     conn: &mut Conn,
+    policy: &Policy,
     conversation: &Conversation,
 ) -> Result<Option<Address>, StoreError> {
     let place = messages::newest_place_in(conn, conversation.id).await?;
     let place = place.unwrap_or_else(|| conversation.address.clone());
-    Ok(Some(place).filter(|place| check_place(place).is_ok()))
+    let output = policy.rules.output.clone().filter(|_| place.channel() == LOCAL);
+    Ok(output.or(Some(place)).filter(|place| check_place(place).is_ok()))
 }
 
 /// Returns why a heartbeat that was claimed is dropped, if it is.

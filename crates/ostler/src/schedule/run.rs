@@ -5,7 +5,7 @@ use crate::{
     clock::Millis,
     gateway::{
         gate::{self, Asked, Rules},
-        inbound::{Details, Fresh, Origin, PAYLOAD, PROMPT, Payload, RESET, Refusal},
+        inbound::{Details, Fresh, LOCAL, Origin, PAYLOAD, PROMPT, Payload, RESET, Refusal},
     },
     id::JobId,
     queue::{Enqueued, LaneId, MessageKey, NewJob, enqueue::enqueue},
@@ -111,7 +111,8 @@ pub(crate) async fn make(
             (PROMPT, text, idle.then_some(Fresh::Idle))
         }
     };
-    let to = schedule.to.as_ref().unwrap_or(&schedule.conversation);
+    let output = rules.output.as_ref().filter(|_| schedule.conversation.channel() == LOCAL);
+    let to = schedule.to.as_ref().or(output).unwrap_or(&schedule.conversation);
     let payload = Payload {
         v: PAYLOAD,
         text: text.to_owned(),
@@ -121,6 +122,7 @@ pub(crate) async fn make(
         fresh,
         wishes: Wishes { agent: schedule.agent.clone(), ..Wishes::default() },
         message: None,
+        at: Some(now.0),
         origin: Origin::Schedule,
         details: Details::default(),
         belongs: None,

@@ -15,6 +15,9 @@ pub(crate) const ARCHIVE: &str = "archive";
 /// The duty to speak on Discord.
 pub(crate) const DISCORD: &str = "discord";
 
+/// The duty to speak for Twilio.
+pub(crate) const TWILIO: &str = "twilio";
+
 /// The duty to make the first key.
 pub(crate) const FIRST_KEY: &str = "first_key";
 

@@ -18,6 +18,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (4, "history", include_str!("../../migrations/0004_history.sql")),
     (5, "http", include_str!("../../migrations/0005_http.sql")),
     (6, "chats", include_str!("../../migrations/0006_chats.sql")),
+    (7, "twilio", include_str!("../../migrations/0007_twilio.sql")),
 ];
 
 /// The version of the present schema.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::{
     Conn, StoreError, Topic,
     db::{Dialect, Row, values},
+    posts::Subject,
 };
 use crate::{
     clock::Millis,
@@ -107,13 +108,16 @@ pub(crate) enum Among {
     Replies,
 }
 
+/// How many channels there can be that are closed.
+const CLOSED: usize = 4;
+
 /// Gives out the next message that is due, if there is one. What is for a channel
 /// that is closed here is left for whoever has it open.
 pub(crate) async fn claim(
     conn: &mut Conn,
     owner: &str,
     among: Among,
-    closed: Option<&str>,
+    closed: &[&str],
     now: Millis,
     lease: Duration,
 ) -> Result<Option<Sending>, StoreError> {
@@ -124,7 +128,7 @@ pub(crate) async fn claim(
                      lease_until = $2
                  WHERE id = (
                      SELECT id FROM outbox AS due WHERE state = 'waiting' AND next_at <= $3
-                         AND channel <> $4",
+                         AND channel NOT IN ($4, $5, $6, $7)",
                 $among,
                 "        AND NOT EXISTS (
                              SELECT 1 FROM outbox AS earlier
@@ -146,9 +150,13 @@ pub(crate) async fn claim(
             claim!(" AND channel <> 'notice'", " FOR UPDATE SKIP LOCKED")
         }
     };
-    let row = conn
-        .fetch_optional(sql, values![owner, now.after(lease), now, closed.unwrap_or_default()])
-        .await?;
+    debug_assert!(closed.len() <= CLOSED, "a channel would be taken for an open one");
+    let closed: [&str; CLOSED] =
+        std::array::from_fn(|number| closed.get(number).copied().unwrap_or_default());
+    let [first, second, third, fourth] = closed;
+    let until = now.after(lease);
+    let row =
+        conn.fetch_optional(sql, values![owner, until, now, first, second, third, fourth]).await?;
     row.map(|row| {
         Ok(Sending {
             id: row.parsed("id")?,
@@ -309,6 +317,97 @@ pub(crate) async fn retry(conn: &mut Conn, id: OutboxId) -> Result<bool, StoreEr
     let n_retried = conn.execute(sql, values![id]).await?;
     conn.wake(Topic::Outbox);
     Ok(n_retried > 0)
+}
+
+/// How the message of an answer stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) id: OutboxId,
+    pub(crate) state: State,
+    pub(crate) attempt: i64,
+}
+
+/// Where a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Waiting,
+    Sending,
+    Sent,
+    /// It was given up, for this reason.
+    Failed(String),
+}
+
+/// Returns how the message of an answer stands, the newest if there are several.
+pub(crate) async fn standing(
+    conn: &mut Conn,
+    subject: &Subject,
+) -> Result<Option<Standing>, StoreError> {
+    // The answer to a job is known by the job and its attempt, what a turn says by
+    // itself is known by the turn, and anything else by its own id.
+    let sql = "SELECT * FROM outbox WHERE channel = $1 AND address = $2
+                   AND (id = $3 OR dedupe = $3 OR dedupe LIKE $3 || ':%')
+               ORDER BY number DESC LIMIT 1";
+    let Subject { id, channel, place } = subject;
+    let row = conn.fetch_optional(sql, values![channel, place, id]).await?;
+    row.map(|row| {
+        let state = match row.text("state")?.as_str() {
+            "waiting" => State::Waiting,
+            "sending" => State::Sending,
+            "sent" => State::Sent,
+            _ => State::Failed(row.opt_text("reason")?.unwrap_or_default()),
+        };
+        Ok(Standing { id: row.parsed("id")?, state, attempt: row.int("attempt")? })
+    })
+    .transpose()
+}
+
+/// What becomes of a message of which something did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reopened<'a> {
+    /// It is sent again at a time.
+    Again(Millis),
+    /// It is given up, for this reason.
+    Failed(&'a str),
+}
+
+/// Opens a message that had left, or waits; returns whether it did.
+pub(crate) async fn reopen(
+    conn: &mut Conn,
+    id: OutboxId,
+    reopened: Reopened<'_>,
+    now: Millis,
+) -> Result<bool, StoreError> {
+    let n_reopened = match reopened {
+        Reopened::Again(at) => {
+            let sql = "UPDATE outbox SET state = 'waiting', next_at = $2, ended_at = NULL
+                       WHERE id = $1 AND state IN ('waiting', 'sent')";
+            conn.execute(sql, values![id, at]).await?
+        }
+        Reopened::Failed(reason) => {
+            let sql = "UPDATE outbox SET state = 'failed', reason = $2, ended_at = $3
+                       WHERE id = $1 AND state IN ('waiting', 'sent')";
+            conn.execute(sql, values![id, reason, now]).await?
+        }
+    };
+    conn.wake(Topic::Outbox);
+    Ok(n_reopened > 0)
+}
+
+/// Lets the messages for an address be tried again that were given up for a reason;
+/// returns how many.
+pub(crate) async fn release(
+    conn: &mut Conn,
+    channel: &str,
+    address: &str,
+    reason: &str,
+) -> Result<u64, StoreError> {
+    let sql = "UPDATE outbox SET state = 'waiting', next_at = 0, ended_at = NULL
+               WHERE channel = $1 AND address = $2 AND state = 'failed' AND reason = $3";
+    let n_released = conn.execute(sql, values![channel, address, reason]).await?;
+    if n_released > 0 {
+        conn.wake(Topic::Outbox);
+    }
+    Ok(n_released)
 }
 
 /// Removes messages that left before a time, at most this many. What was put

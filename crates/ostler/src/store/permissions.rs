@@ -206,6 +206,16 @@ pub(crate) async fn is_in(
     Ok(conn.fetch_optional(sql, values![id, project]).await?.is_some())
 }
 
+/// Returns the requests of a turn, in the order in which they were made.
+pub(crate) async fn of_turn(
+    conn: &mut Conn,
+    turn: TurnId,
+) -> Result<Vec<StoredRequest>, StoreError> {
+    let sql = "SELECT * FROM permission_requests WHERE turn = $1 ORDER BY id";
+    let rows = conn.fetch_all(sql, values![turn]).await?;
+    rows.iter().map(StoredRequest::from_row).collect()
+}
+
 /// Returns the requests of a turn that were decided, or whose time was up.
 pub(crate) async fn resolved_of(
     conn: &mut Conn,

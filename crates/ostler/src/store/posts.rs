@@ -12,8 +12,10 @@ use crate::clock::Millis;
 pub(crate) struct StoredPost {
     /// Which part it is.
     pub(crate) slot: String,
-    /// What the chat calls it.
-    pub(crate) message: String,
+    /// What the chat calls it; nothing while it is on its way.
+    pub(crate) message: Option<String>,
+    /// When it was posted, or was to be.
+    pub(crate) posted_at: Millis,
 }
 
 /// The answer that messages belong to, and where they are.
@@ -31,7 +33,6 @@ pub(crate) async fn note(
     conn: &mut Conn,
     subject: &Subject,
     post: &StoredPost,
-    now: Millis,
 ) -> Result<(), StoreError> {
     let sql = "INSERT INTO posts (subject, number, slot, channel, place, message, posted_at)
                VALUES ($1,
@@ -39,9 +40,11 @@ pub(crate) async fn note(
                    $2, $3, $4, $5, $6)
                ON CONFLICT (subject, slot) DO UPDATE
                SET message = excluded.message, channel = excluded.channel,
-                   place = excluded.place, posted_at = excluded.posted_at";
-    let values =
-        values![&subject.id, &post.slot, &subject.channel, &subject.place, &post.message, now];
+                   place = excluded.place, posted_at = excluded.posted_at,
+                   delivery = NULL, trouble = NULL";
+    let Subject { id, channel, place } = subject;
+    let message = post.message.as_deref().unwrap_or_default();
+    let values = values![id, &post.slot, channel, place, message, post.posted_at];
     conn.execute(sql, values).await.map(drop)
 }
 
@@ -52,14 +55,70 @@ pub(crate) async fn forget(conn: &mut Conn, subject: &str, slot: &str) -> Result
 }
 
 /// Returns the messages of an answer at a place, in the order in which they stand there.
+/// One that did not arrive is none of them.
 pub(crate) async fn of(conn: &mut Conn, subject: &Subject) -> Result<Vec<StoredPost>, StoreError> {
     let sql = "SELECT * FROM posts WHERE subject = $1 AND channel = $2 AND place = $3
+                   AND trouble IS NULL
                ORDER BY number";
     let values = values![&subject.id, &subject.channel, &subject.place];
     let rows = conn.fetch_all(sql, values).await?;
-    let post =
-        |row: &Row| Ok(StoredPost { slot: row.text("slot")?, message: row.text("message")? });
+    let post = |row: &Row| {
+        let message = Some(row.text("message")?).filter(|message| !message.is_empty());
+        Ok(StoredPost { slot: row.text("slot")?, message, posted_at: row.millis("posted_at")? })
+    };
     rows.iter().map(post).collect()
+}
+
+/// A part of an answer, as a chat speaks of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) subject: Subject,
+    pub(crate) slot: String,
+    /// What the chat said last became of it.
+    pub(crate) delivery: Option<String>,
+    pub(crate) posted_at: Millis,
+}
+
+/// Returns what a message is a part of.
+pub(crate) async fn by_message(
+    conn: &mut Conn,
+    channel: &str,
+    message: &str,
+) -> Result<Option<Part>, StoreError> {
+    let sql = "SELECT * FROM posts WHERE message = $1 AND channel = $2";
+    let row = conn.fetch_optional(sql, values![message, channel]).await?;
+    row.map(|row| {
+        let (id, channel, place) = (row.text("subject")?, row.text("channel")?, row.text("place")?);
+        let subject = Subject { id, channel, place };
+        let (slot, delivery) = (row.text("slot")?, row.opt_text("delivery")?);
+        Ok(Part { subject, slot, delivery, posted_at: row.millis("posted_at")? })
+    })
+    .transpose()
+}
+
+/// Notes what a chat says became of a message.
+pub(crate) async fn delivered(
+    conn: &mut Conn,
+    channel: &str,
+    message: &str,
+    delivery: &str,
+    trouble: Option<&str>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE posts SET delivery = $3, trouble = $4 WHERE message = $1 AND channel = $2";
+    conn.execute(sql, values![message, channel, delivery, trouble]).await.map(drop)
+}
+
+/// Returns the newest request for permission that stands at a place, or is on its way
+/// there: whoever is quick answers it before it is noted that it left.
+pub(crate) async fn last_asked(
+    conn: &mut Conn,
+    channel: &str,
+    place: &str,
+) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT slot FROM posts WHERE channel = $1 AND place = $2 AND slot LIKE 'asked:%'
+               ORDER BY posted_at DESC, number DESC LIMIT 1";
+    let row = conn.fetch_optional(sql, values![channel, place]).await?;
+    row.map(|row| row.text("slot")).transpose()
 }
 
 /// Removes what was posted before a time, at most this many.
@@ -81,6 +140,7 @@ pub(crate) async fn is_at(
     channel: &str,
     place: &str,
 ) -> Result<bool, StoreError> {
-    let sql = "SELECT 1 AS found FROM posts WHERE slot = $1 AND channel = $2 AND place = $3";
+    let sql = "SELECT 1 AS found FROM posts
+               WHERE slot = $1 AND channel = $2 AND place = $3 AND message <> ''";
     Ok(conn.fetch_optional(sql, values![slot, channel, place]).await?.is_some())
 }

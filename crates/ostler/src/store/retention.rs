@@ -7,7 +7,7 @@ use super::{
     Conn, Store, StoreError, answered_requests, audit, commands, events, jobs,
     jobs::Over::{Dead, DoneOrCancelled},
     messages::{self, Removable},
-    outbox, pairings, permissions, posts, turns, webhooks,
+    outbox, overheard, pairings, permissions, posts, turns, webhooks,
 };
 use crate::clock::Millis;
 
@@ -51,6 +51,7 @@ enum What {
     Events,
     Turns,
     Posts,
+    Overheard,
     Audit,
     AnsweredRequests,
     /// Strangers whose code has expired.
@@ -59,7 +60,7 @@ enum What {
 }
 
 /// Everything but the history, webhooks and turns after what they wait for.
-const ALL: [What; 13] = [
+const ALL: [What; 14] = [
     What::EndedJobs,
     What::DeadJobs,
     What::Messages,
@@ -70,6 +71,7 @@ const ALL: [What; 13] = [
     What::Events,
     What::Turns,
     What::Posts,
+    What::Overheard,
     What::Audit,
     What::AnsweredRequests,
     What::Pairings,
@@ -107,6 +109,7 @@ impl Keep {
             | What::Requests
             | What::Commands
             | What::Posts
+            | What::Overheard
             | What::Turns => Some(self.ended),
             What::DeadJobs | What::Audit => Some(self.dead),
             What::AnsweredRequests => Some(ANSWERED),
@@ -125,6 +128,7 @@ impl What {
             Self::Messages => jobs::forget_messages(conn, before, BATCH).await,
             Self::Outbox => outbox::remove_before(conn, before, BATCH).await,
             Self::Posts => posts::remove_before(conn, before, BATCH).await,
+            Self::Overheard => overheard::remove_before(conn, before, BATCH).await,
             Self::Webhooks => webhooks::remove_before(conn, before, BATCH).await,
             Self::Requests => permissions::remove_before(conn, before, BATCH).await,
             Self::Commands => commands::remove_before(conn, before, BATCH).await,

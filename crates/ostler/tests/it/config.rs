@@ -87,7 +87,7 @@ fn a_value_is_shown_with_its_source_and_a_secret_is_not_shown() {
     for form in ["text", "json"] {
         let mut command = place.ostler(&["config", "show", "--output", form]);
         command.env("BACKEND_MODEL", "m").env("DISCORD_BOT_TOKEN", "very-secret");
-        command.env("TWILIO_AUTH_TOKEN", "very-secret");
+        command.env("TWILIO_AUTH_TOKEN", "very-secret").env("WOODPECKER_API_TOKEN", "very-secret");
         command.env("OSTLER_DATABASE_URL", "postgres://me:very-secret@host/db");
         let outcome = Outcome::of_input(command, None);
         assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
@@ -96,9 +96,11 @@ fn a_value_is_shown_with_its_source_and_a_secret_is_not_shown() {
         if form == "text" {
             assert!(all.contains("busy = \"steer\"  (ostler.json5:1:48)\n"), "{all}");
             assert!(all.contains("agent.model = \"m\"  (BACKEND_MODEL)\n"), "{all}");
-            assert!(all.contains("TWILIO_AUTH_TOKEN  (set, but not used yet)\n"), "{all}");
+            let hidden = "twilio.auth_token = \"(hidden)\"  (TWILIO_AUTH_TOKEN)\n";
+            assert!(all.contains(hidden), "{all}");
+            assert!(all.contains("WOODPECKER_API_TOKEN  (set, but not used yet)\n"), "{all}");
         } else {
-            assert_eq!(outcome.json()["unused"], json!(["TWILIO_AUTH_TOKEN"]));
+            assert_eq!(outcome.json()["unused"], json!(["WOODPECKER_API_TOKEN"]));
         }
     }
 }

@@ -5,12 +5,14 @@
 mod answers;
 pub(crate) mod cancel;
 pub(crate) mod chat;
+mod discord;
 mod errors;
 mod own;
 mod prompts;
 mod rig;
 mod sessions;
 mod settings;
+mod twilio;
 mod warm;
 
 use ostler_sim::model::{ANTHROPIC_USAGE, CHAT_USAGE, Charge, GEMINI_USAGE, RESPONSES_USAGE};

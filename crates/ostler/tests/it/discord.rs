@@ -2,7 +2,17 @@
 
 mod answers;
 mod asked;
-mod rig;
+mod checkup;
+mod crashes;
+mod double;
+mod files;
+mod gateways;
+mod guide;
+mod media;
+pub(crate) mod pages;
+mod quiet;
+pub(crate) mod rig;
 mod strangers;
 mod trouble;
+mod unasked;
 mod words;

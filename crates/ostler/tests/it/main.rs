@@ -35,3 +35,8 @@ mod run;
 mod store;
 mod support;
 mod terminal;
+mod twilio;
+#[path = "../shared/twilio/double.rs"]
+#[expect(dead_code, unused_imports, reason = "the double can do more than is asked of it here")]
+mod twilio_double;
+mod twilio_double_tests;

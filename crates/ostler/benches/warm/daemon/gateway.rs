@@ -48,12 +48,12 @@ impl Ground {
         self.place.join("data")
     }
 
-    /// The same with these settings of the part `api`.
-    pub(crate) fn with_api(self, api: &Value) -> Self {
+    /// The same with these settings of another part.
+    pub(crate) fn with_part(self, part: &str, its: &Value) -> Self {
         let path = self.place.join("ostler.json5");
         let mut settings: Value =
             serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-        settings["api"] = api.clone();
+        settings[part] = its.clone();
         fs::write(path, settings.to_string()).unwrap();
         self
     }

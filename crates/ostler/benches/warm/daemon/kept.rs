@@ -72,14 +72,20 @@ fn print(name: &str, raw: &[Took], stored: &[Took]) -> f64 {
 }
 
 /// A conversation with the gateway.
-pub(super) struct Kept {
+pub(crate) struct Kept {
     client: Client,
     agent: &'static str,
+    prompt: &'static str,
 }
 
 impl Kept {
-    pub(super) fn new(client: Client, agent: &'static str) -> Self {
-        Self { client, agent }
+    pub(crate) fn new(client: Client, agent: &'static str) -> Self {
+        Self::asked(client, agent, PROMPT)
+    }
+
+    /// One in which every turn is asked this.
+    pub(crate) fn asked(client: Client, agent: &'static str, prompt: &'static str) -> Self {
+        Self { client, agent, prompt }
     }
 }
 
@@ -89,7 +95,7 @@ impl Gateway for Kept {
         let mut clock = Clock::start();
         let send = json!({
             "type": "send", "conversation": format!("local:{}", self.agent),
-            "text": PROMPT, "agent": self.agent,
+            "text": self.prompt, "agent": self.agent,
         });
         let accepted = self.client.ask(&send).unwrap();
         assert_eq!(accepted["type"], "accepted", "{accepted}");

@@ -10,7 +10,7 @@ use crate::{api::limits::FREE, key::Scope};
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// What can be asked for without a key.
-const OPEN: [&str; 4] = ["/docs", "/health", "/openapi.json", "/ready"];
+const OPEN: [&str; 5] = ["/docs", "/health", "/media/{token}", "/openapi.json", "/ready"];
 
 fn document() -> Value {
     serde_json::from_str(text().unwrap()).unwrap()

@@ -27,7 +27,8 @@ use crate::{
 };
 
 /// What anybody may call.
-const OPEN: &[&str] = &["GET /health", "GET /ready", "GET /openapi.json", "GET /docs"];
+const OPEN: &[&str] =
+    &["GET /health", "GET /ready", "GET /openapi.json", "GET /docs", "GET /media/{token}"];
 
 /// What becomes of a key with the right scope that is for another project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, task};
 
 use super::{
-    Attachment, Chats, Limits, Post, Slot,
+    Chats, Limits, Post, Slot,
     draft::{self, Detail, Draft, Long},
     plan,
     poster::{Poster, Trouble},
     show::Shows,
 };
 use crate::{
-    channel::{DISCORD, Next, Reply, ReplyError, SendError, Sent},
+    channel::{Next, Reply, ReplyError, SendError, Sent},
     gateway::{inbound::Payload, policy::Policy},
     id::{JobId, PermissionId},
-    media,
+    media::{self, Said},
     store::{
         Conn, Store, StoreError, jobs,
         outbox::Sending,
@@ -33,8 +33,6 @@ pub(crate) struct Carrier {
     chats: Chats,
     shows: Shows,
     policy: watch::Receiver<Arc<Policy>>,
-    /// Whether this gateway is the one that speaks on Discord.
-    on_duty: watch::Receiver<bool>,
 }
 
 impl Carrier {
@@ -43,14 +41,18 @@ impl Carrier {
         chats: Chats,
         shows: Shows,
         policy: watch::Receiver<Arc<Policy>>,
-        on_duty: watch::Receiver<bool>,
     ) -> Self {
-        Self { store, chats, shows, policy, on_duty }
+        Self { store, chats, shows, policy }
     }
 
-    /// Returns the channel for which another gateway speaks, if there is one.
-    pub(crate) fn closed(&self) -> Option<&'static str> {
-        (!*self.on_duty.borrow()).then_some(DISCORD)
+    /// Whether a channel is one of these chats.
+    pub(crate) fn has(&self, channel: &str) -> bool {
+        self.chats.get(channel).is_some()
+    }
+
+    /// Returns the channels in which another gateway speaks.
+    pub(crate) fn closed(&self) -> Vec<&'static str> {
+        self.chats.closed()
     }
 
     /// Sends a message. Sent again, it changes what is there already.
@@ -87,11 +89,11 @@ impl Carrier {
                 let answer = answer(&reply, &policy).await;
                 let long = self.chats.long(&message.channel, &policy);
                 let posts = answer_posts(answer, long, &limits);
-                let view = plan::finish(poster.posted(), posts);
+                let view = plan::finish(poster.posted(), posts, &limits);
                 poster.finish(&view).await
             }
             // What came of the answer before stays.
-            Some(error) => poster.note_below(Post::of(told(error))).await,
+            Some(error) => poster.note_below(Post::of(told(error, &limits))).await,
         };
         match done {
             Ok(()) => Ok(Sent { message: poster.last_message().map(str::to_owned) }),
@@ -168,35 +170,41 @@ async fn message_of(conn: &mut Conn, job: JobId) -> Result<Option<String>, Store
 
 /// Takes the files that an answer names, on the side: they are read.
 async fn answer(reply: &Reply, policy: &Policy) -> media::Answer {
-    let text = reply.text.clone().unwrap_or_default();
+    let prefix = policy.texts.response_prefix();
+    let text = format!("{prefix}{}", reply.text.as_deref().unwrap_or_default());
     let (folder, rules) = (reply.cwd.as_ref().map(PathBuf::from), policy.media.clone());
+    let said = if reply.job.is_some() { Said::InReply } else { Said::Unasked };
     let plain = media::Answer { text: text.clone(), ..media::Answer::default() };
-    let taken = task::spawn_blocking(move || media::answer(&text, folder.as_deref(), &rules));
+    let taken = task::spawn_blocking(move || media::answer(&text, folder.as_deref(), &rules, said));
     taken.await.unwrap_or(plain)
 }
 
 fn answer_posts(answer: media::Answer, long: Long, limits: &Limits) -> Vec<Post> {
     let media::Answer { mut text, attachments, mut notes } = answer;
-    let fits = |file: &Attachment| file.content.len() <= limits.file_bytes;
-    let (attachments, large): (Vec<_>, Vec<_>) = attachments.into_iter().partition(fits);
-    let most = limits.file_bytes / 1_000_000;
-    notes.extend(
-        large
-            .iter()
-            .map(|file| format!("{} was not sent: files here may have {most} MB.", file.name)),
-    );
-    for note in notes {
-        text.push_str("\n\n-# ");
-        text.push_str(&note);
+    let (mut taken, mut refused) = (Vec::new(), Vec::new());
+    for file in attachments {
+        match limits.refusal(&file) {
+            None => taken.push(file),
+            Some(why) => refused.push(format!("{} was not sent: {why}.", file.name)),
+        }
     }
-    draft::reply(&text, attachments, long, limits)
+    notes.extend(refused);
+    for note in notes {
+        text.push_str("\n\n");
+        text.push_str(&limits.markup.aside(&note));
+    }
+    draft::reply(&text, taken, long, limits)
 }
 
-/// Returns what people are told of an error.
-fn told(error: &ReplyError) -> String {
+/// Returns what people are told of an error, as far as one message can have it.
+fn told(error: &ReplyError, limits: &Limits) -> String {
     match error.kind.as_str() {
         "cancelled" => "⏹ Stopped.".to_owned(),
-        _ => format!("⚠️ {}", error.message),
+        _ => {
+            let text = format!("⚠️ {}", error.message);
+            let room = limits.room_for(&text);
+            text.chars().take(room).collect()
+        }
     }
 }
 

@@ -90,11 +90,13 @@ impl Draft {
                 self.status.said();
             }
             "thinking" if !is_nested => self.status.thought(text(body, "text")),
-            "tool_use" if is_seen => self.status.began(body),
+            "tool_use" if is_seen => self.status.began(body, self.limits.markup),
             "tool_result" if is_seen => self.status.ended(body),
             "permission" => {
                 let known = |id: &str| self.above.iter().any(|(_, asked)| asked.id == id);
-                let asked = Asked::read(body, &self.limits).filter(|asked| !known(&asked.id));
+                let first = 1 + self.choices().len();
+                let asked = Asked::read(body, &self.limits, first);
+                let asked = asked.filter(|asked| !known(&asked.id));
                 if let Some(asked) = asked {
                     self.above.push((std::mem::take(&mut self.last), asked));
                 }
@@ -115,11 +117,18 @@ impl Draft {
                 let request = text(body, "request");
                 let mut asked = self.above.iter_mut().rev().map(|(_, asked)| asked);
                 if let Some(asked) = asked.find(|asked| asked.is_open_as(request)) {
-                    asked.resolve(body);
+                    asked.resolve(body, self.limits.markup);
                 }
             }
             _ => {}
         }
+    }
+
+    /// Returns what the choices of all requests stand for, in the order of their numbers:
+    /// the id of the request, a colon and the choice.
+    pub(crate) fn choices(&self) -> Vec<String> {
+        let asked = self.above.iter().map(|(_, asked)| asked);
+        asked.flat_map(Asked::choices).map(str::to_owned).collect()
     }
 
     fn texts(&mut self) -> impl Iterator<Item = &mut Text> {
@@ -136,12 +145,12 @@ impl Draft {
         let mut posts = Vec::new();
         let mut first = 0u32;
         for (text, asked) in &self.above {
-            posts.extend(numbered(text.pages(self.limits.text), first));
+            posts.extend(numbered(text.pages(&self.limits), first));
             let slot = Slot::Asked(asked.id.clone());
             posts.push((slot, asked.post(self.is_over, &self.limits)));
             first = first.saturating_add(NUMBERS);
         }
-        let mut pages = self.last.pages(self.limits.text);
+        let mut pages = self.last.pages(&self.limits);
         if !self.is_over {
             self.add_status(&mut pages, !posts.is_empty());
         }
@@ -157,7 +166,8 @@ impl Draft {
         if !has_begun || (is_waiting && pages.is_empty()) {
             return;
         }
-        let lines = self.status.lines(self.detail, self.limits.text).join("\n");
+        let lines = self.status.lines(self.detail, self.limits.text, self.limits.markup);
+        let lines = lines.join("\n");
         if lines.is_empty() {
             return;
         }
@@ -203,9 +213,11 @@ impl Text {
         self.is_full &= !self.blocks.is_empty();
     }
 
-    fn pages(&self, limit: usize) -> Vec<String> {
+    fn pages(&self, limits: &Limits) -> Vec<String> {
         let blocks: Vec<&str> = self.blocks.iter().map(|(_, text)| text.as_str()).collect();
-        let pieces = split(&blocks.join("\n\n"), limit);
+        let text = blocks.join("\n\n");
+        let limit = limits.room_for(&text);
+        let pieces = split(&text, limit);
         let has_more = self.is_full || pieces.len() > PAGES;
         let mut pages: Vec<String> =
             pieces.into_iter().take(PAGES).map(|piece| piece.text).collect();

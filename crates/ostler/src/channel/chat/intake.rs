@@ -8,6 +8,7 @@ mod stranger;
 
 use std::{sync::Arc, time::Duration};
 
+use jiff::{SignedDuration, Timestamp};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::answering::Given;
@@ -21,6 +22,7 @@ use crate::{
     },
     gateway::{
         Gateway,
+        directing::NOTHING_RUNS,
         inbound::{Details, Inbound, Origin, Refusal},
     },
     queue::{EnqueueError, MessageKey},
@@ -28,10 +30,15 @@ use crate::{
     wishes::Wishes,
 };
 
+/// What is told later than this after it was said is not counted.
+const LATE: SignedDuration = SignedDuration::from_mins(1);
+
 /// Whoever takes what is said in a chat. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Intake {
     pub(crate) channel: &'static str,
+    /// The channel that its people are known by.
+    pub(crate) people: &'static str,
     pub(crate) chat: Arc<dyn Chat>,
     pub(crate) gateway: Gateway,
     pub(crate) store: Store,
@@ -49,7 +56,20 @@ pub(crate) struct Said<'a> {
     /// What the sender calls himself.
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
+    /// Whether it was said to the bot for certain. Whoever may have meant somebody else
+    /// is not told that there was nothing to do.
+    pub(crate) is_called: bool,
+    /// When it was said, if the chat says so.
+    pub(crate) at: Option<Timestamp>,
     pub(crate) details: Details,
+}
+
+impl Said<'_> {
+    /// Whether it was said a while ago, and is told only now: nobody was there to hear
+    /// it. It does not count for how often its sender writes.
+    fn is_late(&self, now: Timestamp) -> bool {
+        self.at.is_some_and(|at| now.duration_since(at) > LATE)
+    }
 }
 
 /// What is left to do with something that was said.
@@ -59,6 +79,15 @@ pub(crate) enum Screened {
     Dealt,
     /// It is for the agent.
     ForAgent,
+}
+
+/// What became of a message for the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The store knows it by its name.
+    Stored,
+    /// It will not be answered, and its sender knows.
+    Refused,
 }
 
 /// Why something was not taken. It is to be offered again.
@@ -96,14 +125,17 @@ impl Intake {
         if self.is_known(said.message, places).await? {
             return Ok(Screened::Dealt);
         }
-        if let Verdict::Slow { wait, is_first } = self.pace.allow(said.from.sender) {
+        if !said.is_late(Timestamp::now())
+            && let Verdict::Slow { wait, is_first } = self.pace.allow(said.from.sender)
+        {
             if is_first {
                 self.tell(said.from.channel, said.message, too_fast(wait));
             }
             return Ok(Screened::Dealt);
         }
         if let Some(directive) = directive::read(said.text) {
-            if let Some(answer) = self.direct_once(said, rules, &directive).await? {
+            let answer = self.direct_once(said, rules, &directive).await?;
+            if let Some(answer) = answer.filter(|it| said.is_called || it != NOTHING_RUNS) {
                 self.tell(said.from.channel, said.message, answer);
             }
             return Ok(Screened::Dealt);
@@ -150,9 +182,10 @@ impl Intake {
         Ok(false)
     }
 
-    /// Stores a message for the agent, which answers at a place.
-    pub(crate) async fn accept(&self, said: &Said<'_>, place: &str) -> Result<(), NotTaken> {
-        let Ok(address) = Address::new(self.channel, place) else { return Ok(()) };
+    /// Stores a message for the agent, which answers at a place. Whoever is refused is
+    /// told why.
+    pub(crate) async fn accept(&self, said: &Said<'_>, place: &str) -> Result<Taken, NotTaken> {
+        let Ok(address) = Address::new(self.channel, place) else { return Ok(Taken::Refused) };
         let inbound = Inbound {
             address,
             sender: said.from.sender.to_owned(),
@@ -166,18 +199,19 @@ impl Intake {
         };
         match self.gateway.accept(inbound).await {
             Ok(accepted) => {
-                if !accepted.is_again {
+                if !accepted.is_again && self.chat.has_room() {
                     let (chat, place) = (Arc::clone(&self.chat), place.to_owned());
+                    let message = said.message.to_owned();
                     // A sign of life; if it does not get through, the answer will.
-                    self.spawn(async move { drop(chat.typing(&place).await) });
+                    self.spawn(async move { drop(chat.typing(&place, Some(&message)).await) });
                 }
-                Ok(())
+                Ok(Taken::Stored)
             }
             Err(Refusal::Enqueue(EnqueueError::Store(error))) => Err(NotTaken::Store(error)),
             Err(Refusal::Stopping) => Err(NotTaken::Stopping),
             Err(refusal) => {
                 self.tell(said.from.channel, said.message, format!("⚠️ {refusal}"));
-                Ok(())
+                Ok(Taken::Refused)
             }
         }
     }
@@ -207,11 +241,40 @@ impl Intake {
 
     /// Returns by whom the store knows somebody.
     fn known_as(&self, sender: &str) -> pairings::Person {
-        pairings::Person { channel: self.channel.to_owned(), sender: sender.to_owned() }
+        pairings::Person { channel: self.people.to_owned(), sender: sender.to_owned() }
     }
 }
 
 /// Returns what somebody is told who writes too often.
 pub(crate) fn too_fast(wait: Duration) -> String {
     format!("That is too fast for me. Try again in {} s.", wait.as_secs().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_long_before_it_is_told_is_late() {
+        let said = |at| Said {
+            from: Source {
+                guild: None,
+                channel: "1",
+                parent: None,
+                sender: "ann",
+                roles: &[],
+                is_mentioned: true,
+            },
+            message: "m",
+            name: "Ann",
+            text: "hay",
+            is_called: true,
+            at,
+            details: Details::default(),
+        };
+        let now = Timestamp::from_second(1_794_816_000).unwrap();
+        let before = |seconds| now.checked_sub(SignedDuration::from_secs(seconds)).ok();
+        assert!(!said(None).is_late(now) && !said(Some(now)).is_late(now));
+        assert!(!said(before(60)).is_late(now) && said(before(61)).is_late(now));
+    }
 }

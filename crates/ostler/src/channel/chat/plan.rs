@@ -70,8 +70,13 @@ pub(crate) fn plan(posted: &[Posted], view: &View, now_ms: u64, limits: &Limits)
 }
 
 /// Returns the view that a turn ends with. What is below the last request is used
-/// again; text above it is left out, and so deleted.
-pub(crate) fn finish(posted: &[Posted], posts: Vec<Post>) -> View {
+/// again; text above it is left out, and so deleted. Where nothing can be changed each
+/// page keeps its number, whichever of them are there.
+pub(crate) fn finish(posted: &[Posted], posts: Vec<Post>, limits: &Limits) -> View {
+    if limits.edits.is_none() {
+        let posts = (0..).zip(posts).map(|(number, post)| (Slot::Text(number), post)).collect();
+        return View { posts, is_final: true };
+    }
     let mut below = Vec::new();
     let mut unused = 0;
     for at in posted {

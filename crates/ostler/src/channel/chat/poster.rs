@@ -26,6 +26,8 @@ pub(crate) struct Poster {
     /// The message that is answered, if the chat is to show that.
     answers: Option<String>,
     posted: Vec<Posted>,
+    /// What may have been sent, and when that was begun: nobody heard.
+    unsure: HashMap<Slot, Millis>,
     /// How often a part was taken away: what is posted in its place is another message.
     taken: HashMap<Slot, u32>,
 }
@@ -65,12 +67,17 @@ impl Poster {
     ) -> Result<Self, StoreError> {
         let stored =
             store.read(subject.clone(), |conn, subject| Box::pin(posts::of(conn, subject)));
-        let posted = stored.await?.into_iter().filter_map(|StoredPost { slot, message }| {
-            let slot = Slot::parse(&slot)?;
-            Some(Posted { slot, message, shown: None, changed_at: 0 })
-        });
-        let posted = posted.collect();
-        Ok(Self { chat, store, subject, answers, posted, taken: HashMap::new() })
+        let (mut posted, mut unsure) = (Vec::new(), HashMap::new());
+        for StoredPost { slot, message, posted_at } in stored.await? {
+            let Some(slot) = Slot::parse(&slot) else { continue };
+            match message {
+                Some(message) => {
+                    posted.push(Posted { slot, message, shown: None, changed_at: 0 });
+                }
+                None => drop(unsure.insert(slot, posted_at)),
+            }
+        }
+        Ok(Self { chat, store, subject, answers, posted, unsure, taken: HashMap::new() })
     }
 
     /// Returns the messages that are there, in their order.
@@ -109,6 +116,9 @@ impl Poster {
 
     /// Lets requests stand as a view has them, and leaves everything else alone.
     pub(crate) async fn settle(&mut self, view: &View) -> Result<(), Trouble> {
+        if self.chat.limits().edits.is_none() {
+            return Ok(());
+        }
         for (slot, post) in &view.posts {
             let at = self.posted.iter().find(|at| at.slot == *slot);
             let message =
@@ -125,7 +135,9 @@ impl Poster {
     pub(crate) async fn note_below(&mut self, post: Post) -> Result<(), Trouble> {
         let slot = Slot::Note;
         let noted = self.posted.iter().find(|posted| posted.slot == slot);
+        let can_change = self.chat.limits().edits.is_some();
         let operation = match noted.map(|posted| posted.message.clone()) {
+            Some(_) if !can_change => return Ok(()),
             Some(message) => Operation::Edit { slot, message, post },
             None => Operation::Send { slot, post },
         };
@@ -137,12 +149,18 @@ impl Poster {
             Operation::Send { slot, post } => {
                 let n_taken = self.taken.get(&slot).copied().unwrap_or_default();
                 let nonce = format!("{}:{slot}:{n_taken}", self.subject.id);
+                let found = self.sent_before(&slot, &post).await?;
                 // Only the first says what it answers.
                 let answers = self.answers.as_deref().filter(|_| self.posted.is_empty());
-                let posting = Posting { post: &post, nonce: &nonce, answers };
-                let Stands { message, is_as_sent } =
-                    self.chat.send(&self.subject.place, posting).await?;
-                self.note(&slot, &message).await?;
+                let Stands { message, is_as_sent } = match found {
+                    Some(message) => Stands { message, is_as_sent: true },
+                    None => {
+                        let answers = answers.map(str::to_owned);
+                        self.send(&slot, &post, &nonce, answers.as_deref()).await?
+                    }
+                };
+                self.note(&slot, Some(&message)).await?;
+                self.unsure.remove(&slot);
                 // An earlier try may have left another text there, which has to be changed.
                 let shown = is_as_sent.then_some(post);
                 let changed = if is_as_sent { Changed::Done } else { Changed::Gone };
@@ -170,11 +188,52 @@ impl Poster {
         }
     }
 
-    async fn note(&self, slot: &Slot, message: &str) -> Result<(), StoreError> {
-        let post = StoredPost { slot: slot.to_string(), message: message.to_owned() };
-        let args = (self.subject.clone(), post, Millis::now());
-        let noted = self.store.write_repeatable(args, |conn, (subject, post, now)| {
-            Box::pin(posts::note(conn, subject, post, *now))
+    /// Returns a message that an earlier try sent of which nobody heard, if there is
+    /// one: it is none that is known as something else.
+    async fn sent_before(&mut self, slot: &Slot, post: &Post) -> Result<Option<String>, Trouble> {
+        let Some(since) = self.unsure.get(slot).copied() else { return Ok(None) };
+        let found = self.chat.find(&self.subject.place, post, since).await?;
+        for message in found {
+            let args = (self.subject.channel.clone(), message.clone());
+            let known = self.store.read(args, |conn, (channel, message)| {
+                Box::pin(posts::by_message(conn, channel, message))
+            });
+            let known: Result<_, StoreError> = known.await;
+            if known?.is_none() {
+                return Ok(Some(message));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends something. For chats that would not know it again it is noted before, and
+    /// for as long as it may have left.
+    async fn send(
+        &mut self,
+        slot: &Slot,
+        post: &Post,
+        nonce: &str,
+        answers: Option<&str>,
+    ) -> Result<Stands, Trouble> {
+        let posting = Posting { post, nonce, answers };
+        if self.chat.limits().is_known_again {
+            return Ok(self.chat.send(&self.subject.place, posting).await?);
+        }
+        self.unsure.insert(slot.clone(), Millis::now());
+        self.note(slot, None).await?;
+        let sent = self.chat.send(&self.subject.place, posting).await;
+        if matches!(&sent, Err(SendError { is_unsure: false, .. })) {
+            self.unsure.remove(slot);
+            self.unnote(slot).await?;
+        }
+        Ok(sent?)
+    }
+
+    async fn note(&self, slot: &Slot, message: Option<&str>) -> Result<(), StoreError> {
+        let (slot, message) = (slot.to_string(), message.map(str::to_owned));
+        let post = StoredPost { slot, message, posted_at: Millis::now() };
+        let noted = self.store.write_repeatable((self.subject.clone(), post), |conn, args| {
+            Box::pin(posts::note(conn, &args.0, &args.1))
         });
         noted.await
     }
@@ -182,6 +241,10 @@ impl Poster {
     async fn forget(&mut self, slot: &Slot) -> Result<(), StoreError> {
         self.posted.retain(|posted| posted.slot != *slot);
         *self.taken.entry(slot.clone()).or_default() += 1;
+        self.unnote(slot).await
+    }
+
+    async fn unnote(&self, slot: &Slot) -> Result<(), StoreError> {
         let args = (self.subject.id.clone(), slot.to_string());
         let forgotten = self.store.write_repeatable(args, |conn, (subject, slot)| {
             Box::pin(posts::forget(conn, subject, slot))

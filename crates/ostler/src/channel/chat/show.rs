@@ -77,12 +77,7 @@ impl fmt::Debug for Shows {
 
 impl Shows {
     /// Starts to show what runs from now on.
-    pub(crate) fn start(
-        store: Store,
-        chats: Chats,
-        policy: watch::Receiver<Arc<Policy>>,
-        on_duty: watch::Receiver<bool>,
-    ) -> Self {
+    pub(crate) fn start(store: Store, chats: Chats, policy: watch::Receiver<Arc<Policy>>) -> Self {
         let stages: Arc<Mutex<HashMap<_, _>>> = Arc::default();
         let shared = Arc::clone(&stages);
         let work = Background::start(|stop| {
@@ -93,7 +88,6 @@ impl Shows {
                 stages: shared,
                 tasks: JoinSet::new(),
                 stop,
-                on_duty,
                 after: None,
                 turns: HashMap::new(),
                 others: HashSet::new(),

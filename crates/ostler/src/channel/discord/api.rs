@@ -1,11 +1,16 @@
 //! What is done in Discord over HTTP. One call at a time is made here, within a
-//! time limit that the waits for Discord's rate limits are part of; what a refusal
-//! means is said by `verdict`, what is sent by `payload`.
+//! time limit that the waits for Discord's rate limits are part of: `bucket` keeps
+//! those of single places, `rate` that of all calls. What a refusal means is said by
+//! `verdict`, what is sent by `payload`.
 
+mod bucket;
 mod chat;
 mod interact;
 mod lookup;
+mod lull;
 mod payload;
+mod rate;
+mod standing;
 mod verdict;
 
 use std::{
@@ -21,14 +26,20 @@ use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use reqwest::Url;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use tokio::time;
+use tokio::time::{self, Instant};
 use twilight_http::{
     Client,
     request::{Request, RequestBuilder},
     response::Response as Answer,
     routing::Route,
 };
+use twilight_http_ratelimiting::RateLimiter;
 
+use self::{
+    bucket::{Buckets, Calling},
+    lull::Lull,
+    rate::Rate,
+};
 pub(crate) use self::{
     interact::Response,
     lookup::{Application, Starts},
@@ -46,6 +57,9 @@ const TRIES: u32 = 4;
 pub(crate) struct Api {
     client: Client,
     limit: Duration,
+    lull: Lull,
+    rate: Rate,
+    buckets: Buckets,
     /// How far our clock is ahead of Discord's, by the newest answer.
     skew: Mutex<Option<SignedDuration>>,
 }
@@ -83,12 +97,21 @@ impl Api {
             .token(token.to_owned())
             // One refusal by mistake would otherwise be the end of every call.
             .remember_invalid_token(false)
+            // What all calls may do together is kept by `rate`.
+            .ratelimiter(Some(RateLimiter::new(u16::MAX)))
             .timeout(limit);
         let client = match base {
             Some(Base { place, is_http }) => client.proxy(place, is_http),
             None => client,
         };
-        Ok(Self { client: client.build(), limit, skew: Mutex::new(None) })
+        let (rate, buckets) = (Rate::new(rate::USUAL), Buckets::default());
+        let (client, lull) = (client.build(), Lull::default());
+        Ok(Self { client, limit, lull, rate, buckets, skew: Mutex::new(None) })
+    }
+
+    /// Makes it call up to this often in a second.
+    pub(crate) fn with_rate(self, per_second: u32) -> Self {
+        Self { rate: Rate::new(per_second), ..self }
     }
 
     /// Returns how far this machine's clock is ahead of Discord's, to the second;
@@ -106,19 +129,53 @@ impl Api {
     /// Makes a call, and returns the body of the answer.
     async fn call(&self, request: RequestBuilder) -> Result<Vec<u8>, Trouble> {
         let request = request.build().map_err(|_| Trouble::Unmade("it cannot be written"))?;
-        let n_tries = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&n_tries);
+        // What answers a button or a command is not bound to the limits of all calls.
+        let is_bound = request.use_authorization_token();
+        let tries = Arc::new(Tries { is_bound, ..Tries::default() });
+        let by = Instant::now() + self.limit;
         let call = async {
-            let mut call = self.client.request::<()>(request);
-            call.set_pre_flight(move || count.fetch_add(1, Ordering::Relaxed) < TRIES);
-            let answer = call.await.map_err(Trouble::from_http)?;
-            self.note_date(&answer);
-            answer.bytes().await.map_err(|_| Trouble::Cut)
+            loop {
+                let mut calling = None;
+                if is_bound {
+                    self.lull.over().await;
+                    calling = Some(self.buckets.enter(bucket::place(&request)).await);
+                    if !self.rate.pass(by).await {
+                        return Err(Trouble::Late { was_sent: false });
+                    }
+                }
+                let made = Instant::now();
+                match self.attempt(request.clone(), Arc::clone(&tries), calling).await {
+                    Err(Trouble::Limited) if is_bound => self.lull.begin(made),
+                    answered => return answered,
+                }
+                if tries.count() >= TRIES {
+                    return Err(Trouble::Limited);
+                }
+            }
         };
         match time::timeout(self.limit, Box::pin(call)).await {
-            Ok(answered) => answered.map(|bytes| bytes.to_vec()),
-            Err(_) => Err(Trouble::Late { was_sent: n_tries.load(Ordering::Relaxed) > 0 }),
+            Ok(answered) => answered,
+            Err(_) => Err(Trouble::Late { was_sent: tries.count() > 0 }),
         }
+    }
+
+    /// Makes a call, and makes it again as long as Discord says when.
+    async fn attempt(
+        &self,
+        request: Request,
+        tries: Arc<Tries>,
+        calling: Option<Calling>,
+    ) -> Result<Vec<u8>, Trouble> {
+        let mut call = self.client.request::<()>(request);
+        let begun = Instant::now();
+        call.set_pre_flight(move || tries.take(begun));
+        let answer = call.await.map_err(Trouble::from_http)?;
+        self.lull.end();
+        self.note_date(&answer);
+        if let Some(mut calling) = calling {
+            calling.answered(answer.headers());
+        }
+        answer.bytes().await.map(|bytes| bytes.to_vec()).map_err(|_| Trouble::Cut)
     }
 
     fn note_date(&self, answer: &Answer<()>) {
@@ -129,6 +186,34 @@ impl Api {
             let skew = Timestamp::now().duration_since(date);
             *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = Some(skew);
         }
+    }
+}
+
+/// How often a call was sent.
+#[derive(Debug, Default)]
+struct Tries {
+    /// Whether those that follow each other at once are held back.
+    is_bound: bool,
+    n: AtomicU32,
+    last: Mutex<Option<Instant>>,
+}
+
+impl Tries {
+    fn count(&self) -> u32 {
+        self.n.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more, if it may be sent now. One that follows the one before at once
+    /// was not told when to come again.
+    fn take(&self, begun: Instant) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_at_once = last.is_some_and(|at| at >= begun && at.elapsed() < lull::FIRST);
+        if (self.is_bound && is_at_once) || self.count() >= TRIES {
+            return false;
+        }
+        *last = Some(Instant::now());
+        self.n.fetch_add(1, Ordering::Relaxed);
+        true
     }
 }
 

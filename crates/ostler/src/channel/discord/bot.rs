@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
-    time::{self, Instant},
+    time,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -16,20 +16,17 @@ use super::{
 };
 use crate::{
     background::Background,
-    channel::{DISCORD, chat::intake::Intake, pace::Pace},
-    clock::Millis,
+    channel::{DISCORD, chat::intake::Intake, duty::Duty, pace::Pace},
     gateway::{Gateway, policy::Policy},
-    store::{Store, StoreError, Topic, choices, duties},
+    store::{Store, choices, duties},
 };
 
-/// After how much silence of a gateway another speaks.
-const LEASE: Duration = Duration::from_secs(30);
-/// How often that is renewed or looked at.
-const RENEW: Duration = Duration::from_secs(10);
 /// The wait after the connection was refused for good.
 const REFUSED: Duration = Duration::from_secs(300);
 /// How much may happen before anybody deals with it.
 const WAITING: usize = 1000;
+/// The wait after a connection that ended for no reason.
+const PAUSE: Duration = Duration::from_secs(10);
 /// How long what is under way may take to end.
 const ENDING: Duration = Duration::from_secs(3);
 
@@ -52,16 +49,9 @@ pub(crate) struct Bot {
     duty: Duty,
 }
 
-/// What a gateway has that speaks on Discord, until it is given back.
-#[derive(Debug)]
-pub(crate) struct Duty {
-    store: Store,
-    owner: String,
-}
-
 impl Bot {
     pub(crate) fn start(parts: Parts) -> Self {
-        let duty = Duty { store: parts.store.clone(), owner: parts.gateway.name().to_owned() };
+        let duty = parts.duty();
         Self { work: Background::start(|stop| parts.work(stop)), duty }
     }
 
@@ -75,20 +65,6 @@ impl Bot {
     }
 }
 
-impl Duty {
-    /// Lets another gateway speak, without waiting for the end of the lease.
-    pub(crate) async fn give_back(self) {
-        let Self { store, owner } = self;
-        let given = store.write_repeatable(owner, |conn, owner| {
-            Box::pin(duties::give_back(conn, duties::DISCORD, owner))
-        });
-        let given: Result<(), StoreError> = given.await;
-        if let Err(error) = given {
-            tracing::debug!(%error, "other gateways wait until the lease is over");
-        }
-    }
-}
-
 /// Why a connection is over.
 enum Over {
     Refused(Fatal),
@@ -98,41 +74,39 @@ enum Over {
 }
 
 impl Parts {
+    fn duty(&self) -> Duty {
+        let owner = self.gateway.name().to_owned();
+        let (store, is_own) = (self.store.clone(), self.on_duty.clone());
+        Duty { store, name: duties::DISCORD, owner, is_own }
+    }
+
     async fn work(self, stop: CancellationToken) {
-        while !stop.is_cancelled() {
-            if !matches!(self.take_duty().await, Ok(true)) {
-                self.on_duty.send_replace(false);
-                stop.run_until_cancelled(time::sleep(RENEW)).await;
-                continue;
-            }
-            self.on_duty.send_replace(true);
-            self.open_outbox().await;
-            match Box::pin(self.connected(&stop)).await {
+        let duty = self.duty();
+        while duty.obtain(&stop).await {
+            match Box::pin(self.connected(&duty, &stop)).await {
                 Over::Refused(Fatal { reason }) => {
                     tracing::error!("Discord refuses the bot: {reason}");
                     // What is to be sent can still be sent.
-                    let refused = time::timeout(REFUSED, self.while_on_duty());
+                    let refused = time::timeout(REFUSED, duty.keep());
                     stop.run_until_cancelled(refused).await;
                 }
-                Over::OffDuty => {
-                    self.on_duty.send_replace(false);
-                    tracing::warn!("another gateway speaks on Discord now");
-                }
+                Over::OffDuty => tracing::warn!("another gateway speaks on Discord now"),
                 // The store may have been closed under it.
                 Over::Stopped => {
-                    stop.run_until_cancelled(time::sleep(RENEW)).await;
+                    stop.run_until_cancelled(time::sleep(PAUSE)).await;
                 }
             }
         }
     }
 
     /// Listens for as long as this gateway is the one that speaks.
-    async fn connected(&self, stop: &CancellationToken) -> Over {
+    async fn connected(&self, duty: &Duty, stop: &CancellationToken) -> Over {
         let (tell, events) = mpsc::channel(WAITING);
         let tasks = TaskTracker::new();
         let until = stop.child_token();
         let intake = Intake {
             channel: DISCORD,
+            people: DISCORD,
             chat: Arc::clone(&self.api) as Arc<_>,
             gateway: self.gateway.clone(),
             store: self.store.clone(),
@@ -157,7 +131,7 @@ impl Parts {
                     Ok(()) => Over::Stopped,
                     Err(fatal) => Over::Refused(fatal),
                 },
-                () = self.while_on_duty() => {
+                () = duty.keep() => {
                     until.cancel();
                     both.await.ok();
                     Over::OffDuty
@@ -175,39 +149,5 @@ impl Parts {
         let found = self.store.read((), |conn, ()| Box::pin(choices::find(conn, POSITION)));
         let text: Option<String> = found.await.ok().flatten();
         serde_json::from_str(&text?).ok()
-    }
-
-    /// Takes the duty or keeps it; returns whether this gateway has it.
-    async fn take_duty(&self) -> Result<bool, StoreError> {
-        let args = (self.gateway.name().to_owned(), Millis::now());
-        let taken = self.store.write_repeatable(args, |conn, (owner, now)| {
-            Box::pin(duties::take(conn, duties::DISCORD, owner, *now, LEASE))
-        });
-        taken.await
-    }
-
-    /// Renews the duty until it is lost.
-    async fn while_on_duty(&self) {
-        let mut until = Instant::now() + LEASE;
-        loop {
-            time::sleep(RENEW).await;
-            // The store may be away for as long as nobody else can have the duty.
-            match time::timeout_at(until, self.take_duty()).await {
-                Ok(Ok(true)) => until = Instant::now() + LEASE,
-                Ok(Err(_)) if Instant::now() < until => {}
-                Ok(Ok(false) | Err(_)) | Err(_) => return,
-            }
-        }
-    }
-
-    /// Lets what waited for this gateway leave.
-    async fn open_outbox(&self) {
-        let woken = self.store.write((), |conn, ()| {
-            conn.wake(Topic::Outbox);
-            Box::pin(async { Ok::<_, StoreError>(()) })
-        });
-        if let Err(error) = woken.await {
-            tracing::debug!(%error, "what waits for Discord is found later");
-        }
     }
 }

@@ -1,61 +1,81 @@
-//! Whether the bot works: its token, what it may read, the gateway, the channels,
-//! and the clock. For `ostler doctor`; nothing is changed.
+//! Whether the bot works: its token, what it may read, the gateway, what it may do in
+//! the servers and channels that are listed, and the clock. For `ostler doctor`; nothing is changed.
 
-use jiff::SignedDuration;
+use super::{
+    api::{Api, Application, Starts, Trouble},
+    rights::{Rights, missing},
+};
+use crate::channel::finding::{Finding, bad, clock, good};
 
-use super::api::{Api, Application, Starts, Trouble};
-
-/// How far the clock may be off.
-const OFF: SignedDuration = SignedDuration::from_secs(30);
-
-/// What was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
-    pub(crate) is_ok: bool,
-    pub(crate) text: String,
-    /// What to do about it.
-    pub(crate) fix: Option<&'static str>,
-}
-
-fn good(text: impl Into<String>) -> Finding {
-    Finding { is_ok: true, text: text.into(), fix: None }
-}
-
-fn bad(text: impl Into<String>, fix: Option<&'static str>) -> Finding {
-    Finding { is_ok: false, text: text.into(), fix }
+/// Where the bot is to work, by ids.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Places<'a> {
+    pub(crate) guilds: &'a [String],
+    pub(crate) channels: &'a [String],
+    pub(crate) begins_threads: bool,
 }
 
 /// Looks at everything that can be looked at.
-pub(crate) async fn check(token: &str, api_url: Option<&str>, channels: &[String]) -> Vec<Finding> {
+pub(crate) async fn check(token: &str, api_url: Option<&str>, places: Places<'_>) -> Vec<Finding> {
     match Api::new(token, api_url) {
-        Ok(api) => look(&api, channels).await,
+        Ok(api) => look(&api, places).await,
         Err(error) => vec![bad(error.to_string(), None)],
     }
 }
 
-async fn look(api: &Api, channels: &[String]) -> Vec<Finding> {
-    let name = match api.me().await {
-        Ok(me) => me.name,
+async fn look(api: &Api, places: Places<'_>) -> Vec<Finding> {
+    let Places { guilds, channels, begins_threads } = places;
+    let me = match api.me().await {
+        Ok(me) => me,
         // Nothing else would be told more than that.
         Err(trouble) => return vec![refused(trouble)],
     };
+    let name = &me.name;
     let mut findings = vec![good(format!("Discord takes the token; the bot is called {name:?}"))];
     findings.push(reading(api.application().await));
     findings.push(gateway(api.starts().await));
-    for channel in channels {
-        findings.push(match api.channel(channel).await {
-            Ok(place) => {
-                let name = place.name.unwrap_or_default();
-                good(format!("the bot sees the channel {channel} {name:?}"))
+    for guild in guilds {
+        findings.push(match api.member(guild, &me.id).await {
+            Ok(member) => {
+                let there = format!("in the server {guild}");
+                allowed(&there, member.rights(&[]), begins_threads)
             }
             Err(trouble) => bad(
-                format!("the channel {channel} cannot be looked at: {trouble}"),
-                Some("check the id, and give the bot View Channel and Send Messages there"),
+                format!("the server {guild} cannot be looked at: {trouble}"),
+                Some("check the id, and invite the bot to the server"),
             ),
         });
     }
-    findings.extend(api.clock_skew().map(clock));
+    for channel in channels {
+        let looked = match api.channel(channel).await {
+            Ok(place) => api.rights_in(channel, &me.id).await.map(|rights| (place.name, rights)),
+            Err(trouble) => Err(trouble),
+        };
+        findings.push(match looked {
+            Ok((name, rights)) => {
+                let there = format!("in the channel {channel} {:?}", name.unwrap_or_default());
+                allowed(&there, rights.unwrap_or(Rights::MAX), begins_threads)
+            }
+            Err(trouble) => bad(
+                format!("the channel {channel} cannot be looked at: {trouble}"),
+                Some("check the id, and give the bot View Channels and Send Messages there"),
+            ),
+        });
+    }
+    findings.extend(api.clock_skew().map(|skew| clock(skew, "Discord")));
     findings
+}
+
+/// Says whether the bot may do at a place what it has to.
+fn allowed(there: &str, rights: Rights, begins_threads: bool) -> Finding {
+    let missing = missing(rights, begins_threads);
+    if missing.is_empty() {
+        return good(format!("the bot may do what it has to {there}"));
+    }
+    bad(
+        format!("the bot lacks {} {there}", missing.join(", ")),
+        Some("give it these permissions: to its role in the server, or in the channel's settings"),
+    )
 }
 
 fn refused(trouble: Trouble) -> Finding {
@@ -95,18 +115,6 @@ fn gateway(starts: Result<Starts, Trouble>) -> Finding {
     }
 }
 
-fn clock(skew: SignedDuration) -> Finding {
-    let seconds = skew.abs().as_secs();
-    if skew.abs() <= OFF {
-        return good(format!("the clock is within {} s of Discord's", OFF.as_secs()));
-    }
-    let side = if skew.is_positive() { "ahead of" } else { "behind" };
-    bad(
-        format!("the clock is {seconds} s {side} Discord's"),
-        Some("set the clock, for example with systemd-timesyncd"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -120,21 +128,34 @@ mod tests {
         let mut server = Server::start().await;
         let channels = ["50".to_owned(), "51".to_owned()];
         let url = server.url.clone();
-        let (findings, ()) = tokio::join!(check("token", Some(&url), &channels), async {
+        let guilds = ["10".to_owned()];
+        let places = Places { guilds: &guilds, channels: &channels, begins_threads: true };
+        let (findings, ()) = tokio::join!(check("token", Some(&url), places), async {
             server.introduce().await;
             let limit = json!({"remaining": 998, "total": 1000, "reset_after": 1,
                 "max_concurrency": 1});
             let gateway = json!({"url": "wss://x", "shards": 1, "session_start_limit": limit});
             server.expect("GET /gateway/bot", 200, &gateway).await;
-            let channel = json!({"id": "50", "type": 0, "name": "general"});
+            let role = json!({"id": "10", "permissions": "309237746688"});
+            let guild = json!({"id": "10", "owner_id": "7", "roles": [role]});
+            server.expect("GET /guilds/10", 200, &guild).await;
+            server.expect("GET /guilds/10/members/900", 200, &json!({"roles": []})).await;
+            let overwrite = json!({"id": "10", "type": 0, "allow": "0", "deny": "34816"});
+            let channel = json!({"id": "50", "type": 0, "name": "general", "guild_id": "10",
+                "permission_overwrites": [overwrite]});
             server.expect("GET /channels/50", 200, &channel).await;
+            server.expect("GET /channels/50", 200, &channel).await;
+            server.expect("GET /guilds/10", 200, &guild).await;
+            server.expect("GET /guilds/10/members/900", 200, &json!({"roles": []})).await;
             let refusal = json!({"code": 50001, "message": "Missing Access"});
             server.expect("GET /channels/51", 403, &refusal).await;
         });
         let is_ok: Vec<bool> = findings.iter().map(|finding| finding.is_ok).collect();
-        assert_eq!(is_ok, [true, true, true, true, false, true], "{findings:#?}");
+        assert_eq!(is_ok, [true, true, true, true, false, false, true], "{findings:#?}");
         assert!(findings[2].text.contains("998 of 1000"));
-        assert!(findings[4].text.ends_with("may not see the channel"));
+        let lacks = "the bot lacks Send Messages, Attach Files in the channel 50 \"general\"";
+        assert_eq!(findings[4].text, lacks);
+        assert!(findings[5].text.ends_with("may not see the channel"));
     }
 
     #[tokio::test]
@@ -143,11 +164,12 @@ mod tests {
         let url = server.url.clone();
         let refusal = json!({"code": 0, "message": "401: Unauthorized"});
         let asked = server.expect("GET /users/@me", 401, &refusal);
-        let (findings, ()) = tokio::join!(check("very-secret", Some(&url), &[]), asked);
+        let (findings, ()) =
+            tokio::join!(check("very-secret", Some(&url), Places::default()), asked);
         assert_eq!(findings.len(), 1);
         assert!(findings[0].fix.unwrap().contains("DISCORD_BOT_TOKEN"));
         assert!(!format!("{findings:?}").contains("secret"));
-        let findings = check("", None, &[]).await;
+        let findings = check("", None, Places::default()).await;
         assert!(findings.len() == 1 && !findings[0].is_ok);
     }
 
@@ -157,9 +179,5 @@ mod tests {
         assert!(reading(Ok(application)).fix.unwrap().contains("Message Content Intent"));
         let none = Starts { remaining: 0, total: 1000, reset_after: Duration::from_secs(90) };
         assert!(!gateway(Ok(none)).is_ok);
-        assert!(clock(SignedDuration::from_secs(-30)).is_ok);
-        let behind = clock(SignedDuration::from_secs(-31));
-        assert_eq!(behind.text, "the clock is 31 s behind Discord's");
-        assert!(clock(SignedDuration::from_secs(500)).text.contains("ahead"));
     }
 }

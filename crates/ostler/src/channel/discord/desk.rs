@@ -35,6 +35,15 @@ use crate::{
 const NOTE: Duration = Duration::from_secs(2);
 /// The wait before a message is offered to the store again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// The waits before it is asked again where a message was written. Messages that come
+/// after it wait as well.
+const ASTRAY: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+    Duration::from_secs(30),
+];
 /// The name under which it is kept where the connection stands.
 pub(super) const POSITION: &str = "discord_position";
 
@@ -99,7 +108,10 @@ impl Desk {
                 self.spawn(|desk| async move { desk.register().await });
                 true
             }
-            Happening::Heard(heard) => self.heard(&heard).await,
+            Happening::Heard(heard) => match self.placed(heard).await {
+                Some(heard) => self.heard(&heard).await,
+                None => false,
+            },
             Happening::Slash(slash) => self.slash(slash).await,
             Happening::Pressed(pressed) => {
                 self.spawn(|desk| async move { desk.pressed(pressed).await });
@@ -114,6 +126,33 @@ impl Desk {
         F: Future<Output = ()> + Send + 'static,
     {
         self.intake.spawn(work(self.clone()));
+    }
+
+    /// Finds out where a message was written, if that is not known: who may talk can
+    /// depend on it. Nothing if it is to stop.
+    async fn placed(&self, mut heard: Heard) -> Option<Heard> {
+        for pause in ASTRAY {
+            if !heard.is_astray {
+                break;
+            }
+            self.intake.stop.run_until_cancelled(time::sleep(pause)).await?;
+            match self.intake.stop.run_until_cancelled(self.api.channel(&heard.channel)).await? {
+                Ok(place) => {
+                    heard = Heard {
+                        parent: place.parent,
+                        channel_name: place.name,
+                        is_astray: false,
+                        ..heard
+                    };
+                }
+                Err(trouble) => heard.is_astray = trouble.may_pass(),
+            }
+        }
+        if heard.is_astray {
+            let (channel, message) = (&heard.channel, &heard.message);
+            tracing::error!(channel, message, "it stays unknown where a message was written");
+        }
+        Some(heard)
     }
 
     /// Deals with a message, for as long as that takes; returns whether to go on.
@@ -201,6 +240,8 @@ impl Heard {
             message: &self.message,
             name: &self.author.name,
             text: &self.text,
+            is_called: true,
+            at: None,
             details: self.details(),
         }
     }
@@ -209,7 +250,7 @@ impl Heard {
     fn group(&self) -> Option<Group> {
         self.guild.as_ref().map(|_| Group {
             subject: self.channel_name.clone().unwrap_or_default(),
-            members: Vec::new(),
+            ..Group::default()
         })
     }
 

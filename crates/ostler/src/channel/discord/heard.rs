@@ -41,6 +41,8 @@ pub(crate) struct Heard {
     pub(crate) guild: Option<String>,
     /// The channel that it is in, if `channel` is a thread.
     pub(crate) parent: Option<String>,
+    /// Whether `channel` may be a thread of which Discord did not say where it is.
+    pub(crate) is_astray: bool,
     pub(crate) channel_name: Option<String>,
     pub(crate) author: Person,
     pub(crate) roles: Vec<String>,
@@ -132,6 +134,7 @@ pub(crate) fn heard(message: &Message, bot: &str, places: &Places) -> Option<Hea
         message: message.id.to_string(),
         guild: message.guild_id.map(|guild| guild.to_string()),
         parent: place.and_then(|place| place.parent.clone()),
+        is_astray: false,
         channel_name: place.and_then(|place| place.name.clone()),
         channel,
         author,

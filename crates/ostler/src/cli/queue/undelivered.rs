@@ -141,7 +141,7 @@ mod tests {
                         let put = outbox::put(conn, &message, Millis(1)).await?;
                         let Put::New(id) = put else { panic!() };
                         let lease = Duration::from_secs(1);
-                        outbox::claim(conn, "me", Among::All, None, Millis(1), lease).await?;
+                        outbox::claim(conn, "me", Among::All, &[], Millis(1), lease).await?;
                         outbox::failed(conn, id, 1, "gone\u{1b}\n!", Next::GiveUp, Millis(2))
                             .await?;
                         Ok(id)

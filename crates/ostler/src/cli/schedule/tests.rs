@@ -112,6 +112,7 @@ on_both! {
             sessions: Sessions::default(),
             busy: Busy::Queue,
             capacity: Capacity::new(Limits { waiting: 100, waiting_in_lane: 100 }),
+            output: None,
         };
         let schedule = found(&store, "often").await.unwrap();
         let due = Due { run: Some(Millis(5)), n_missed: 0, until: Millis(5), next: None };

@@ -18,6 +18,7 @@ fn samples(key: &Key) -> Vec<Value> {
         Kind::Number { min, max } => vec![json!(min), json!(max)],
         Kind::Words => vec![json!("text")],
         Kind::Url => vec![json!("http://h:1/x"), json!("https://h/")],
+        Kind::PublicUrl => vec![json!("https://ostler.example.org")],
         Kind::Conversation => {
             vec![json!("local:main"), json!("webhook:http://h/"), json!("discord:1")]
         }
@@ -33,6 +34,12 @@ fn samples(key: &Key) -> Vec<Value> {
         Kind::Paths => vec![json!([]), json!(["/a", "b"])],
         Kind::Networks => vec![json!([]), json!(["10.0.0.0/8", "::1/128"])],
         Kind::Origins => vec![json!([]), json!(["https://h", "http://h:8080"])],
+        Kind::TimeZone => vec![json!("UTC"), json!("Europe/Berlin")],
+        Kind::Phone => vec![json!("+4915112345678")],
+        Kind::WhatsApp => vec![json!("+4915112345678"), json!("whatsapp:+14155238886")],
+        Kind::Phones => vec![json!([]), json!(["+4915112345678", "*"])],
+        Kind::Sid(start) => vec![json!(format!("{start}{}", "0a".repeat(16)))],
+        Kind::Sids(start) => vec![json!([]), json!([format!("{start}{}", "0".repeat(32))])],
         Kind::Id => vec![json!("1"), json!("12345678901234567890")],
         Kind::Ids => vec![json!([]), json!(["1234567890", "*"])],
         Kind::Texts | Kind::Variables => vec![json!([]), json!(["A", "B"])],

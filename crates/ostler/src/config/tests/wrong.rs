@@ -63,6 +63,22 @@ fn what_is_wrong_with_a_file_is_told_with_key_and_place() {
             "http or https URL, or a path",
         ),
         (
+            "{ media: { transcribe: { command: ['/bin/{{MediaPath}}'] } } }".to_owned(),
+            "1:35: media.transcribe.command",
+            "must not depend on the file",
+        ),
+        (
+            "{ media: { transcribe: { command: ['sh', '-c', 'whisper {{MediaPath}}'] } } }"
+                .to_owned(),
+            "1:35: media.transcribe.command",
+            "a shell would run the name of the file",
+        ),
+        (
+            "{ media: { transcribe: { timeout: '11m' } } }".to_owned(),
+            "1:35: media.transcribe.timeout",
+            "give 10m at most",
+        ),
+        (
             "{ inbound: { reply: { agent: { kind: 'claude' }, claudeOutputFormat: 'json' } } }"
                 .to_owned(),
             "1:50: inbound.reply.claudeOutputFormat",
@@ -103,5 +119,34 @@ fn what_is_wrong_with_a_file_is_told_with_key_and_place() {
         let said = load(&text).expect_err(&text);
         assert!(said.contains(place) && said.contains(words), "{text}\n  {said}");
         assert!(said.starts_with("ostler.json5") && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_an_account_at_twilio_is_told_with_what_to_write() {
+    for (written, words) in [
+        ("account_sid: 'AC123'", "it begins with AC, and 32 digits follow"),
+        ("whatsapp_from: '0151 12345678'", "give one such as '+4915112345678'"),
+        ("whatsapp_from: 14155238886", "write it in quotes: '+14155238886'"),
+        ("sms_from: 'whatsapp:+14155238886'", "give one such as '+4915112345678'"),
+        ("allow_from: ['Ann']", "give one such as '+4915112345678'"),
+        ("allow_from: [4915112345678]", "write it in quotes: '+4915112345678'"),
+        ("groups: ['MG00000000000000000000000000000001']", "it begins with CH"),
+        ("public_url: 'ostler.example.org'", "such as https://ostler.example.org"),
+        ("public_url: 'ostler.example.org:8474'", "such as https://ostler.example.org"),
+        ("public_url: 'wss://ostler.example.org'", "begins with http:// or https://"),
+        ("public_url: 'https://ostler.example.org/?a=b'", "something behind its path"),
+        ("public_url: 'https://ostler.example.org/twilio/messages'", "leave the paths"),
+        ("receive: 'push'", "none of webhook, polling"),
+        ("poll_every: '1h'", "give 5m at most"),
+    ] {
+        let text = format!("{{ twilio: {{ {written} }} }}");
+        let said = load(&text).expect_err(&text);
+        let key = written.split_once(':').unwrap().0;
+        assert!(said.contains(&format!("twilio.{key}")) && said.contains(words), "{said}");
+    }
+    // Below a path of somebody else's it can be reached as well.
+    for url in ["https://example.org", "https://example.org/", "https://example.org/ostler"] {
+        assert!(load(&format!("{{ twilio: {{ public_url: '{url}' }} }}")).is_ok(), "{url}");
     }
 }

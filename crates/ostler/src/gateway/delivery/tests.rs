@@ -219,7 +219,7 @@ on_both! {
         let id = put(&store, &receiver.url, "hello").await;
         let long_ago = Millis::now().before(Duration::from_secs(120));
         let claimed = store.must(long_ago, |conn, long_ago| {
-            Box::pin(outbox::claim(conn, "killed", Among::All, None, *long_ago, QUICK.lease))
+            Box::pin(outbox::claim(conn, "killed", Among::All, &[], *long_ago, QUICK.lease))
         });
         assert!(claimed.await.is_some());
         let delivery = start(&store);

@@ -3,16 +3,33 @@
 use super::*;
 use crate::{
     channel::testing::Files,
+    config,
     gateway::inbound::Details,
-    media::{Rules, incoming::Vouched},
+    media::{
+        Rules,
+        caps::Caps,
+        transcribe::Transcriber,
+        vouched::{Hosts, Vouched},
+    },
 };
 
 /// Rules by which files of webhooks are fetched from a server.
 fn knobs(files: &Files) -> Knobs {
-    let vouched = Vouched { hosts: vec![files.host.clone()], may_be_private: true };
-    let media =
-        Rules { max_bytes: 1024, vouched: [("webhook", vec![vouched])].into(), ..Rules::default() };
+    let vouched = Vouched::open(Hosts::own(&format!("http://{}", files.host)).unwrap());
+    let vouched = [("webhook", vec![vouched])].into();
+    let media = Rules { caps: Caps::all(1024), vouched, ..Rules::default() };
     Knobs { media, retries: 1, ..Knobs::default() }
+}
+
+/// The same, with a script that hears recordings; their path is its first argument.
+fn hearing(files: &Files, script: &str) -> Knobs {
+    let words = ["sh", "-c", script, "sh", "{{MediaPath}}"].map(str::to_owned);
+    let command = Some(words.into());
+    let config = config::Transcribe { command, ..config::Transcribe::default() };
+    let environment = [("PATH".into(), "/usr/bin:/bin".into())].into();
+    let mut knobs = knobs(files);
+    knobs.media.transcriber = Transcriber::new(&config, &environment);
+    knobs
 }
 
 fn with_files(text: &str, files: &Files, paths: &[&str]) -> Inbound {
@@ -44,6 +61,58 @@ on_both! {
         assert_eq!(files.asked().iter().filter(|path| *path == "/a.bin").count(), 1);
         let [reply] = &replies(&rig.store).await[..] else { panic!("there is one reply") };
         assert_eq!(reply["cwd"], rig.path("").to_str().unwrap().trim_end_matches('/'));
+        rig.stop().await;
+    }
+
+    async fn what_is_spoken_in_a_recording_is_told_and_heard_once(store: Store) {
+        let files = Files::start(&[("/a", b"OggS"), ("/b.png", b"GIF89a"), ("/c", b"OggSx")]).await;
+        // It hears something in the first alone.
+        let rig = Rig::new(store, hearing(&files, "grep -q x \"$1\" || echo hello")).await;
+        let message = with_files("", &files, &["a", "b.png", "c"]);
+        let job = rig.try_send(message).await.unwrap().job;
+        let (_, ending) = rig.end_of(job).await;
+        assert_eq!(ending.state, JobState::Done);
+        let folder = rig.path("data/media").join(job.to_string());
+        let at = |name: &str| folder.join(name).display().to_string();
+        let asked = format!(
+            "new|[Attached: audio/ogg, {}]/[Attached: image/gif, {}]/[Attached: audio/ogg, {}; it \
+             could not be transcribed: nothing was heard in it]//Transcript of the recording:/hello",
+            at("1-a"), at("2-b.png"), at("3-c"),
+        );
+        assert_eq!(rig.calls(), [asked]);
+        rig.stop().await;
+    }
+
+    async fn a_further_attempt_hears_a_recording_no_more(store: Store) {
+        let files = Files::start(&[("/a", b"OggS")]).await;
+        let rig = Rig::new(store, hearing(&files, "echo x >> \"$1.heard\"; echo oats")).await;
+        let job = rig.try_send(with_files("stumble", &files, &["a"])).await.unwrap().job;
+        let (_, ending) = rig.end_of(job).await;
+        assert_eq!(ending.state, JobState::Done);
+        let path = rig.path("data/media").join(job.to_string()).join("1-a");
+        let asked = format!(
+            "new|[Attached: audio/ogg, {}]//Transcript of the recording:/oats//stumble",
+            path.display()
+        );
+        assert_eq!(rig.calls(), [asked.clone(), asked]);
+        let heard = path.with_file_name("1-a.heard");
+        assert_eq!(fs::read_to_string(heard).unwrap(), "x\n");
+        rig.stop().await;
+    }
+
+    async fn a_job_that_is_cancelled_waits_for_no_recording(store: Store) {
+        let files = Files::start(&[("/a", b"OggS")]).await;
+        let rig = Rig::new(store, hearing(&files, "> \"$1.begun\"; exec sleep 1000")).await;
+        let job = rig.try_send(with_files("hello", &files, &["a"])).await.unwrap().job;
+        let begun = rig.path("data/media").join(job.to_string()).join("1-a.begun");
+        while !begun.exists() {
+            tokio::task::yield_now().await;
+        }
+        let cancelled = rig.gateway.cancel_job(job).await.unwrap();
+        assert_eq!(cancelled, CancelOutcome::Requested);
+        let (_, ending) = rig.end_of(job).await;
+        assert_eq!(ending.state, JobState::Cancelled);
+        assert_eq!(rig.calls(), Vec::<String>::new());
         rig.stop().await;
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    config::{Busy, Reply},
+    config::{self, Busy, Reply},
     gateway::{
         inbound::{Details, Group, Origin},
         text::Texts,
@@ -13,7 +13,7 @@ use crate::{
 fn texts() -> Texts {
     let mut reply = Reply { body_prefix: Some("{{SenderName}}: ".to_owned()), ..Reply::default() };
     reply.session.session_intro = Some("Intro {{IsNewSession}} {{SessionId}}.".to_owned());
-    Texts::new(&reply)
+    Texts::new(&config::Inbound { reply: Some(reply), ..config::Inbound::default() })
 }
 
 /// A message from a chat.

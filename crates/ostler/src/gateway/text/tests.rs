@@ -25,6 +25,7 @@ fn payload(text: &str) -> Payload {
         fresh: None::<Fresh>,
         wishes: Wishes::default(),
         message: Some("m-1".to_owned()),
+        at: Some(1_794_816_000_000),
         origin: Origin::Person,
         details: Details::default(),
         belongs: None,
@@ -39,6 +40,7 @@ fn full(text: &str) -> Payload {
         url: url.map(str::to_owned),
         media_type: Some(kind.to_owned()),
         trouble: None,
+        unheard: None,
     };
     let details = Details {
         sender_name: Some("Ann".to_owned()),
@@ -47,6 +49,7 @@ fn full(text: &str) -> Payload {
         group: Some(Group {
             subject: "Stables".to_owned(),
             members: vec!["Ann".to_owned(), "Bob".to_owned()],
+            before: Vec::new(),
         }),
         media: vec![
             medium(Some("/m/1.png"), Some("https://m/1"), "image/png"),
@@ -58,7 +61,12 @@ fn full(text: &str) -> Payload {
 }
 
 fn texts(intro: &str, prefix: &str, repeat: Repeat) -> Texts {
-    Texts { session_intro: intro.to_owned(), body_prefix: prefix.to_owned(), repeat }
+    Texts {
+        session_intro: intro.to_owned(),
+        body_prefix: prefix.to_owned(),
+        repeat,
+        ..Texts::default()
+    }
 }
 
 fn ask(texts: &Texts, messages: &[&Payload], session: Session<'_>, notes: &[&str]) -> String {
@@ -245,7 +253,7 @@ fn media_without_a_word_are_a_question_as_well() {
 #[test]
 fn a_large_group_is_told_by_its_first_members() {
     let members = (0..70).map(|number| format!("m{number}")).collect();
-    let intro = group_intro(&Group { subject: " a\nb ".to_owned(), members });
+    let intro = group_intro(&Group { subject: " a\nb ".to_owned(), members, before: Vec::new() });
     assert!(intro.contains("called \"a b\"") && intro.ends_with("m49 and 20 more."), "{intro}");
     assert!(!intro.contains('\n'), "{intro}");
 }
@@ -286,8 +294,11 @@ fn any_payload() -> impl Strategy<Value = Payload> {
             payload.details.sender_name = Some(name.clone());
             payload.details.transcript = Some(transcript);
             payload.details.media = vec![Media { path: Some(name.clone()), ..Media::default() }];
-            payload.details.group =
-                is_group.then(|| Group { subject: name.clone(), members: vec![name] });
+            payload.details.group = is_group.then(|| Group {
+                subject: name.clone(),
+                members: vec![name],
+                before: Vec::new(),
+            });
             Payload { origin, ..payload }
         },
     )
@@ -313,4 +324,45 @@ proptest! {
         prop_assume!(!VARIABLES.iter().any(|variable| variable.name == name));
         prop_assert_eq!(value(&payload, Session::New, &name), "");
     }
+}
+
+#[test]
+fn a_message_from_a_chat_says_when_it_came_and_begins_as_the_operator_wants() {
+    let config = |text: &str| serde_json::from_str::<crate::config::Inbound>(text).unwrap();
+    let inbound = config(
+        r#"{ "messagePrefix": "{{SenderName}} says: ", "timestampPrefix": "Europe/Berlin",
+             "responsePrefix": "🐴 " }"#,
+    );
+    let texts = Texts::new(&inbound);
+    let said = Payload {
+        details: Details { sender_name: Some("Ann".to_owned()), ..Details::default() },
+        ..payload("feed them")
+    };
+    let session = Session::New;
+    assert_eq!(message(&texts, &said, session), "[2026-11-16 09:00 CET] Ann says: feed them");
+    assert_eq!(texts.response_prefix(), "🐴 ");
+    // It is about people in chats alone.
+    let local = Payload { channel: LOCAL.to_owned(), ..said.clone() };
+    assert_eq!(message(&texts, &local, session), "feed them");
+    let arranged = Payload { origin: Origin::Schedule, ..said };
+    assert_eq!(message(&texts, &arranged, session), "feed them");
+}
+
+#[test]
+fn in_a_group_of_telephones_an_agent_is_told_who_speaks_and_what_was_said_before() {
+    let line = |name: &str, text: &str| Line { name: name.to_owned(), text: text.to_owned() };
+    let before = vec![line("Bob", "the hay\nis wet"), line("Eve", "again?")];
+    let said = Payload {
+        channel: GROUP.to_owned(),
+        details: Details {
+            sender_name: Some("Ann".to_owned()),
+            group: Some(Group { before, ..Group::default() }),
+            ..Details::default()
+        },
+        ..payload("Ostler, what now?")
+    };
+    assert_eq!(
+        message(&Texts::default(), &said, Session::New),
+        "[Said in the group before]\nBob: the hay is wet\nEve: again?\n\nAnn: Ostler, what now?"
+    );
 }

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     os::unix::fs::{PermissionsExt as _, symlink},
     path::PathBuf,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::Mutex,
 };
 
 use tempfile::TempDir;
@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use super::*;
+use crate::config::{self, Secret};
 
 const MAX: u64 = 64 * 1024;
 
@@ -24,6 +25,8 @@ const MAX: u64 = 64 * 1024;
 enum Act {
     /// Answers with these bytes, and closes.
     Say(Vec<u8>),
+    /// Answers with each of these in its turn, and with the last from then on.
+    Turns(Vec<Vec<u8>>),
     /// Says this, and then `x` for as long as somebody listens.
     Endless(&'static str),
     /// Says this, and then nothing.
@@ -33,7 +36,8 @@ enum Act {
 /// A server on this machine.
 struct Server {
     host: String,
-    calls: Arc<AtomicUsize>,
+    /// What it was asked, with the headers.
+    asked: Arc<Mutex<Vec<String>>>,
     _tasks: JoinSet<()>,
 }
 
@@ -41,18 +45,17 @@ impl Server {
     async fn start(act: Act) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = listener.local_addr().unwrap().to_string();
-        let calls = Arc::new(AtomicUsize::new(0));
+        let asked = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = JoinSet::new();
-        let counted = Arc::clone(&calls);
+        let noted = Arc::clone(&asked);
         tasks.spawn(async move {
             let mut served = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                counted.fetch_add(1, Ordering::SeqCst);
-                served.spawn(serve(stream, act.clone()));
+                served.spawn(serve(stream, act.clone(), Arc::clone(&noted)));
             }
         });
-        Self { host, calls, _tasks: tasks }
+        Self { host, asked, _tasks: tasks }
     }
 
     async fn of(body: &[u8]) -> Self {
@@ -61,15 +64,29 @@ impl Server {
     }
 
     fn n_calls(&self) -> usize {
-        self.calls.load(Ordering::SeqCst)
+        self.asked.lock().unwrap().len()
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// Starts one that sends everybody on.
+    async fn that_sends_on_to(place: &str) -> Self {
+        let head = "HTTP/1.1 307 Temporary Redirect\r\nContent-Length: 0";
+        Self::start(Act::Say(format!("{head}\r\nLocation: {place}\r\n\r\n").into())).await
+    }
+
+    fn hosts(&self) -> Hosts {
+        Hosts::own(&format!("http://{}", self.host)).unwrap()
     }
 
     fn vouched(&self) -> Vec<Vouched> {
-        vec![Vouched { hosts: vec![self.host.clone()], may_be_private: true }]
+        vec![Vouched::open(self.hosts())]
     }
 }
 
-async fn serve(mut stream: TcpStream, act: Act) {
+async fn serve(mut stream: TcpStream, act: Act, noted: Arc<Mutex<Vec<String>>>) {
     let mut asked = Vec::new();
     while !asked.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {
@@ -77,10 +94,19 @@ async fn serve(mut stream: TcpStream, act: Act) {
             Err(_) => return,
         }
     }
+    let number = {
+        let mut noted = noted.lock().unwrap();
+        noted.push(String::from_utf8(asked).unwrap().to_lowercase());
+        noted.len()
+    };
     // Whoever asked may have stopped listening.
     match act {
         Act::Say(bytes) => {
             stream.write_all(&bytes).await.ok();
+            stream.shutdown().await.ok();
+        }
+        Act::Turns(all) => {
+            stream.write_all(&all[number.min(all.len()) - 1]).await.ok();
             stream.shutdown().await.ok();
         }
         Act::Endless(head) => {
@@ -104,12 +130,13 @@ struct Desk {
     job: JobId,
     fetcher: Fetcher,
     limit: Duration,
+    caps: Caps,
 }
 
 impl Desk {
     fn new() -> Self {
         let (data, job) = (tempfile::tempdir().unwrap(), JobId::new());
-        Self { data, job, fetcher: Fetcher::new(), limit: LIMIT }
+        Self { data, job, fetcher: Fetcher::new(), limit: LIMIT, caps: Caps::all(MAX) }
     }
 
     fn root(&self) -> PathBuf {
@@ -122,7 +149,7 @@ impl Desk {
 
     async fn fetch(&self, media: &[Media], vouched: &[Vouched]) -> Vec<Fetched> {
         let (root, until) = (self.root(), Instant::now() + self.limit);
-        let wanted = Wanted { job: self.job, media, root: &root, vouched, max_bytes: MAX, until };
+        let wanted = Wanted { job: self.job, media, root: &root, vouched, caps: self.caps, until };
         self.fetcher.fetch(wanted).await
     }
 
@@ -251,6 +278,123 @@ async fn a_redirect_is_not_followed() {
     assert_eq!(inner.n_calls(), 0);
 }
 
+/// Vouches for a server that is shown a password and may send us on.
+fn vouched_with(server: &Server, onward: Hosts) -> Vec<Vouched> {
+    let password = Secret::new("very-secret".to_owned());
+    let login = Some(Login { user: "AC1".to_owned(), password });
+    vec![Vouched { at: server.hosts(), login, onward: Some(onward), waits: &[] }]
+}
+
+#[tokio::test]
+async fn a_host_may_send_us_on_once_and_only_the_first_sees_the_password() {
+    let (desk, second) = (Desk::new(), Server::of(b"OggS and more").await);
+    let place = format!("http://{}/signed?x=y", second.host);
+    let first = Server::that_sends_on_to(&place).await;
+    let url = format!("http://{}/2010-04-01/Accounts/AC1/Media/ME1", first.host);
+    let fetched = desk.fetch(&[media(&url)], &vouched_with(&first, second.hosts())).await.remove(0);
+    let Fetched::File { path, kind } = fetched else { panic!("{fetched:?}") };
+    assert_eq!((fs::read(path).unwrap().as_slice(), kind), (&b"OggS and more"[..], "audio/ogg"));
+    let (first, second) = (first.asked(), second.asked());
+    let ([first], [second]) = (&first[..], &second[..]) else { panic!("{first:?} {second:?}") };
+    // `AC1:very-secret`, in base64, as the headers are written down here.
+    assert!(first.contains("authorization: basic qumxonzlcnktc2vjcmv0"), "{first}");
+    assert!(
+        second.starts_with("get /signed?x=y ") && !second.contains("authorization"),
+        "{second}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_there_yet_is_asked_for_again_and_not_for_ever() {
+    const WAITS: &[Duration] = &[Duration::from_millis(1), Duration::from_millis(2)];
+    let gone = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let there = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\noats".to_vec();
+    let desk = Desk::new();
+    let ask = async |turns: Vec<Vec<u8>>, waits| {
+        let server = Server::start(Act::Turns(turns)).await;
+        let url = format!("http://{}/a", server.host);
+        let vouched = [Vouched { waits, ..Vouched::open(server.hosts()) }];
+        (desk.fetch(&[media(&url)], &vouched).await.remove(0), server.n_calls())
+    };
+    let missing = Fetched::Missing(Trouble::Gone);
+    assert_eq!(ask(vec![gone.clone(), there.clone()], &[]).await, (missing.clone(), 1));
+    assert_eq!(ask(vec![gone.clone()], WAITS).await, (missing, 3));
+    let (fetched, n_calls) = ask(vec![gone.clone(), gone, there], WAITS).await;
+    assert!(matches!(fetched, Fetched::File { .. }) && n_calls == 3, "{fetched:?} {n_calls}");
+}
+
+#[tokio::test]
+async fn who_hands_a_file_out_itself_need_not_send_us_on() {
+    let (desk, server) = (Desk::new(), Server::of(b"text").await);
+    let url = format!("http://{}/a", server.host);
+    let fetched = desk.fetch(&[media(&url)], &vouched_with(&server, Hosts::public([]))).await;
+    assert!(matches!(fetched[..], [Fetched::File { .. }]), "{fetched:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_sent_on_to_where_nobody_vouches_for_nor_twice_nor_into_private() {
+    let inner = Server::of(b"secret").await;
+    let lookup: Lookup =
+        Arc::new(|_| Box::pin(async { Ok(vec!["127.0.0.1:0".parse::<SocketAddr>().unwrap()]) }));
+    let desk = Desk { fetcher: Fetcher::with(lookup), ..Desk::new() };
+    let port = inner.host.rsplit(':').next().unwrap();
+    let public = |name: &str| Hosts::public([name]);
+    for (place, onward, trouble) in [
+        // Elsewhere, or in another way.
+        (format!("http://{}/", inner.host), public(".cdn.example"), Trouble::Moved),
+        (format!("http://{}/", inner.host), public(&inner.host), Trouble::Moved),
+        (format!("http://u:p@{}/", inner.host), inner.hosts(), Trouble::Moved),
+        (format!("//localhost:{port}/"), inner.hosts(), Trouble::Moved),
+        ("file:///etc/passwd".to_owned(), inner.hosts(), Trouble::Moved),
+        ("http://[/".to_owned(), inner.hosts(), Trouble::Moved),
+        // To this machine, by its address and by a name.
+        (format!("https://{}/", inner.host), public(&inner.host), Trouble::Private),
+        ("https://a.cdn.example/".to_owned(), public(".cdn.example"), Trouble::Private),
+    ] {
+        let first = Server::that_sends_on_to(&place).await;
+        let url = format!("http://{}/a", first.host);
+        let fetched = desk.fetch(&[media(&url)], &vouched_with(&first, onward)).await;
+        assert_eq!(fetched, [Fetched::Missing(trouble)], "{place}");
+        assert_eq!(first.n_calls(), 1);
+    }
+    assert_eq!((inner.n_calls(), desk.names()), (0, Vec::new()));
+    // A circle.
+    let first = Server::that_sends_on_to("/again").await;
+    let url = format!("http://{}/a", first.host);
+    let fetched = desk.fetch(&[media(&url)], &vouched_with(&first, first.hosts())).await;
+    assert_eq!(fetched, [Fetched::Missing(Trouble::Moved)]);
+    let [one, two] = &first.asked()[..] else { panic!("asked more than twice") };
+    assert!(one.contains("authorization") && !two.contains("authorization"));
+}
+
+#[tokio::test]
+async fn the_address_of_a_stranger_never_sees_the_password() {
+    let (desk, ours, theirs) = (Desk::new(), Server::of(b"x").await, Server::of(b"y").await);
+    let url = format!("http://{}/a", theirs.host);
+    let fetched = desk.fetch(&[media(&url)], &vouched_with(&ours, theirs.hosts())).await;
+    assert_eq!(fetched, [Fetched::Missing(Trouble::Strange)]);
+    assert_eq!((ours.n_calls(), theirs.n_calls()), (0, 0));
+}
+
+#[tokio::test]
+async fn each_sort_of_file_has_a_limit_by_what_is_in_it() {
+    let limits = config::Media { max_mb: 2, max_image_mb: 1, ..config::Media::default() };
+    let large = |start: &[u8]| {
+        let mut body = start.to_vec();
+        body.resize(1024 * 1024 + 1, b'x');
+        body
+    };
+    let endless = Act::Endless("HTTP/1.1 200 OK\r\n\r\n\u{89}");
+    let too_large = |mb: u64| Fetched::Missing(Trouble::TooLarge(mb * 1024 * 1024));
+    let desk = Desk { caps: Caps::new(&limits), ..Desk::new() };
+    let image = Server::of(&large(b"GIF89a")).await;
+    assert_eq!(desk.fetch_one(&image, "a.txt").await, too_large(1));
+    let text = Server::of(&large(b"hello")).await;
+    assert!(matches!(desk.fetch_one(&text, "a.gif").await, Fetched::File { .. }));
+    assert_eq!(desk.fetch_one(&Server::start(endless).await, "b.gif").await, too_large(2));
+    assert_eq!(desk.names(), ["1-a.gif"]);
+}
+
 #[tokio::test]
 async fn a_server_that_says_nothing_more_is_left_and_so_are_those_after_it() {
     for head in ["", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome"] {
@@ -271,7 +415,7 @@ async fn only_hosts_that_are_vouched_for_are_asked_and_none_in_private() {
         Arc::new(|_| Box::pin(async { Ok(vec!["127.0.0.1:0".parse::<SocketAddr>().unwrap()]) }));
     let desk = Desk { fetcher: Fetcher::with(lookup), ..Desk::new() };
     let port = server.host.rsplit(':').next().unwrap();
-    let public = |host: &str| vec![Vouched { hosts: vec![host.to_owned()], may_be_private: false }];
+    let public = |host: &str| vec![Vouched::open(Hosts::public([host]))];
     let (strange, private) = (Trouble::Strange, Trouble::Private);
     for (url, vouched, trouble) in [
         (format!("http://{}/a", server.host), Vec::new(), &strange),
@@ -336,7 +480,7 @@ async fn a_full_disk_is_told() {
     let url = Url::parse(&format!("http://{}/a", server.host)).unwrap();
     let vouched = server.vouched();
     let fetcher = Fetcher::new();
-    let trouble = fetcher.download(&vouched[0], &url, MAX, &mut full).await.unwrap_err();
+    let trouble = fetcher.download(&vouched[0], &url, Caps::all(MAX), &mut full).await.unwrap_err();
     assert_eq!(trouble, Trouble::DiskFull);
     let mut told = media("https://a/b");
     Fetched::Missing(trouble).note(&mut told);

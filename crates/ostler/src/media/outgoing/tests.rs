@@ -9,6 +9,10 @@ use super::*;
 
 const MAX: u64 = 1024 * 1024;
 
+fn caps() -> Caps {
+    Caps::all(MAX)
+}
+
 /// A folder in which an agent works, and one beside it.
 struct Place {
     folder: TempDir,
@@ -32,7 +36,7 @@ impl Place {
     }
 
     fn resolve(&self, token: &str) -> Result<Attachment, Refused> {
-        resolve(token, Some(&self.at("desk")), &[self.at("gone"), self.at("shared")], MAX)
+        resolve(token, Some(&self.at("desk")), &[self.at("gone"), self.at("shared")], caps())
     }
 
     #[track_caller]
@@ -112,7 +116,7 @@ fn a_link_counts_by_where_it_ends() {
     place.sends("there/c.png", "shared/c.png");
     place.sends("../elsewhere/back.png", "desk/a.png");
     place.sends(place.at("alias/a.png").to_str().unwrap(), "desk/a.png");
-    let by_alias = resolve("a.png", Some(&place.at("alias")), &[], MAX);
+    let by_alias = resolve("a.png", Some(&place.at("alias")), &[], caps());
     assert_eq!(by_alias.unwrap().name, "a.png");
 }
 
@@ -127,7 +131,7 @@ fn what_is_no_file_is_refused_without_waiting() {
     // Devices lie where nobody lists a folder; this one is listed to see.
     let devices = [PathBuf::from("/dev")];
     for device in ["/dev/zero", "/dev/null", "/dev/full"] {
-        assert_eq!(resolve(device, None, &devices, MAX), Err(Refused::NotAFile), "{device}");
+        assert_eq!(resolve(device, None, &devices, caps()), Err(Refused::NotAFile), "{device}");
     }
 }
 
@@ -152,10 +156,10 @@ fn a_file_is_sent_up_to_the_limit_and_not_if_it_is_empty() {
 fn without_a_working_directory_only_the_listed_folders_count() {
     let place = Place::new();
     let allowed = [place.at("shared")];
-    let of = |path: &str| resolve(place.at(path).to_str().unwrap(), None, &allowed, MAX);
+    let of = |path: &str| resolve(place.at(path).to_str().unwrap(), None, &allowed, caps());
     assert!(of("shared/c.png").is_ok());
     assert_eq!(of("desk/a.png"), Err(Refused::NotHere));
-    assert_eq!(resolve("c.png", None, &allowed, MAX), Err(Refused::NotHere));
+    assert_eq!(resolve("c.png", None, &allowed, caps()), Err(Refused::NotHere));
 }
 
 #[test]
@@ -184,4 +188,17 @@ fn a_file_that_nobody_may_read_is_not_sent() {
     if File::open(place.at("desk/a.png")).is_err() {
         place.refuses("a.png", &Refused::Closed);
     }
+}
+
+#[test]
+fn what_the_operator_names_is_sent_from_anywhere_if_it_is_a_file() {
+    let place = Place::new();
+    symlink(place.at("elsewhere/secret.png"), place.at("linked.png")).unwrap();
+    for name in ["elsewhere/secret.png", "linked.png"] {
+        assert!(wanted(&place.at(name), caps()).is_ok(), "{name}");
+    }
+    assert_eq!(wanted(&place.at("shared"), caps()), Err(Refused::NotAFile));
+    assert_eq!(wanted(&place.at("none"), caps()), Err(Refused::NotHere));
+    assert_eq!(wanted(Path::new("/"), caps()), Err(Refused::NotAFile));
+    assert_eq!(wanted(Path::new("/dev/zero"), caps()), Err(Refused::NotAFile));
 }

@@ -1,6 +1,6 @@
 //! What is a token, and what is left of the text.
 
-use proptest::{collection::vec, prelude::*, sample::select};
+use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::*;
 
@@ -70,6 +70,12 @@ fn what_stands_around_a_token_goes_with_it() {
     {
         check(text, "", &["a.png"]);
     }
+    check(
+        "MEDIA:(./bild(1).png), MEDIA:[http://[::1]/a]",
+        "",
+        &["./bild(1).png", "http://[::1]/a"],
+    );
+    check("MEDIA:(a.png", "MEDIA:(a.png", &[]);
     check("\"see MEDIA:a.png\", he said", "\"see\", he said", &["a.png"]);
     check("(MEDIA:a.png", "(", &["a.png"]);
 }
@@ -136,6 +142,17 @@ fn nothing_in_a_fenced_block_is_a_token() {
     check("``\nMEDIA:a.png", "``\n", &["a.png"]);
 }
 
+/// Places of every sort that may be named.
+const PLACES: [&str; 7] = [
+    "a.png",
+    "./b",
+    "../up/c.pdf",
+    "/tmp/d",
+    "x/y",
+    "https://a.b/c?d=e",
+    "http://[::1]:8080/f.png",
+];
+
 /// What answers are made of here.
 const PIECES: [&str; 34] = [
     "MEDIA:",
@@ -200,6 +217,32 @@ proptest! {
         let again = take(&taken.text);
         prop_assert_eq!(&again.tokens, &Vec::<String>::new(), "{:?}", taken.text);
         prop_assert_eq!(again.text, taken.text);
+    }
+
+    #[test]
+    fn every_token_is_a_link_of_the_web_or_a_path(text in any_answer()) {
+        for token in take(&text).tokens {
+            prop_assert!(is_url(&token) || scheme(&token).is_none(), "{:?}", token);
+            prop_assert!(token.len() <= LONGEST && !token.contains(MARK), "{:?}", token);
+            let (first, last) = (token.chars().next().unwrap(), token.chars().next_back().unwrap());
+            prop_assert!(!PAIRS.contains(&(first, last)), "{:?}", token);
+        }
+    }
+
+    #[test]
+    fn wherever_tokens_stand_in_a_line_and_whatever_is_around_them_all_are_taken(
+        words in vec("[a-z]{1,8}", 1..5), place in select(&PLACES[..]),
+        around in option::of(select(&PAIRS[..])), inside: bool,
+    ) {
+        let token = match around {
+            Some((open, close)) if inside => format!("MEDIA:{open}{place}{close}"),
+            Some((open, close)) => format!("{open}MEDIA:{place}{close}"),
+            None => format!("MEDIA:{place}"),
+        };
+        let line = words.iter().map(|word| format!("{word} {token}")).collect::<Vec<_>>().join(" ");
+        let taken = take(&line);
+        prop_assert_eq!(taken.text, words.join(" "));
+        prop_assert_eq!(taken.tokens, vec![place.to_owned(); words.len()]);
     }
 
     #[test]

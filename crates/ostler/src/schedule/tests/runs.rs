@@ -40,6 +40,27 @@ on_both! {
         rig.stop().await;
     }
 
+    async fn what_nobody_here_would_see_goes_to_the_channel_for_that(store: Store) {
+        let output = Some(Address::new("webhook", URL).unwrap());
+        let rig = Rig::new(store.clone(), Knobs { output, ..saying("beat") }).await;
+        rig.ask("main", "one").await;
+        let beat = beat(&rig).await;
+        rig.end_of(beat).await;
+        let now = an_hour_to_come();
+        let mut here = schedule("here", "0 * * * *", "x", now.before(minutes(5)));
+        here.to = Some(Address::new("local", "main").unwrap());
+        for new in [here, schedule("news", "0 * * * *", "what is new?", now.before(minutes(5)))] {
+            add(&store, new).await;
+        }
+        desk(&rig).look(now).await.unwrap();
+        for name in ["here", "news"] {
+            rig.end_of(stored(&store, name).await.job.unwrap()).await;
+        }
+        let said: Vec<_> = replies(&store).await.iter().map(|it| it["text"].clone()).collect();
+        assert_eq!(said, ["beat", "what is new?"]);
+        rig.stop().await;
+    }
+
     async fn a_run_that_fails_tells_those_whom_its_answer_would_have_reached(store: Store) {
         let rig = Rig::new(store.clone(), Knobs::default()).await;
         let now = an_hour_to_come();

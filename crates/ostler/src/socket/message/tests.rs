@@ -17,7 +17,7 @@ fn any_request() -> impl Strategy<Value = Request> {
     });
     let names = (option::of("[^\\p{Cc}]{1,20}"), option::of("[^\\p{Cc}]{1,20}"));
     let details = option::of(any::<String>()).prop_map(|transcript| {
-        let group = transcript.clone().map(|subject| Group { subject, members: Vec::new() });
+        let group = transcript.clone().map(|subject| Group { subject, ..Group::default() });
         Details { transcript, group, ..Details::default() }
     });
     let send = ("[a-z]{1,9}", "[^\\p{Cc}]{1,40}", any::<String>(), names, (rest, details))

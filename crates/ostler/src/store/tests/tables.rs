@@ -209,7 +209,7 @@ on_both! {
             outbox::put(conn, &message("2", "a"), NOW).await?;
             outbox::put(conn, &message("3", "b"), NOW).await?;
             async fn claim(conn: &mut Conn) -> Result<Option<outbox::Sending>, StoreError> {
-                outbox::claim(conn, "me", Among::All, None, NOW, LEASE).await
+                outbox::claim(conn, "me", Among::All, &[], NOW, LEASE).await
             }
             let sending = claim(conn).await?.unwrap();
             assert_eq!((sending.id, sending.attempt, sending.is_unsure), (first, 1, false));
@@ -224,7 +224,7 @@ on_both! {
             assert_eq!(claim(conn).await?, None);
             assert_eq!(outbox::next_due(conn, NOW).await?, Some(later));
             assert_eq!(outbox::next_due(conn, later).await?, None);
-            let again = outbox::claim(conn, "me", Among::All, None, later, LEASE).await?.unwrap();
+            let again = outbox::claim(conn, "me", Among::All, &[], later, LEASE).await?.unwrap();
             assert_eq!((again.id, again.attempt, again.is_unsure), (first, 2, false));
             // An earlier attempt cannot say any more that it failed.
             assert!(!outbox::failed(conn, first, 1, "old", Next::GiveUp, NOW).await?);
@@ -238,11 +238,11 @@ on_both! {
     async fn a_message_whose_sender_died_is_sent_again_and_says_so(store: Store) {
         store.must((), |conn, ()| Box::pin(async move {
             outbox::put(conn, &message("1", "a"), NOW).await?;
-            let lost = outbox::claim(conn, "killed", Among::All, None, NOW, LEASE).await?.unwrap();
+            let lost = outbox::claim(conn, "killed", Among::All, &[], NOW, LEASE).await?.unwrap();
             assert_eq!(outbox::reclaim(conn, NOW).await?, 0);
             let later = NOW.after(LEASE);
             assert_eq!(outbox::reclaim(conn, later).await?, 1);
-            let again = outbox::claim(conn, "me", Among::All, None, later, LEASE).await?.unwrap();
+            let again = outbox::claim(conn, "me", Among::All, &[], later, LEASE).await?.unwrap();
             assert_eq!((again.id, again.attempt, again.is_unsure), (lost.id, 2, true));
             // The one that was taken for dead did send it: that is a fact.
             assert!(outbox::sent(conn, lost.id, None, later).await?);
@@ -254,10 +254,10 @@ on_both! {
     async fn a_message_that_was_not_tried_is_given_back_and_nothing_is_unsure(store: Store) {
         store.must((), |conn, ()| Box::pin(async move {
             outbox::put(conn, &message("1", "a"), NOW).await?;
-            let untried = outbox::claim(conn, "stopping", Among::All, None, NOW, LEASE).await?.unwrap();
+            let untried = outbox::claim(conn, "stopping", Among::All, &[], NOW, LEASE).await?.unwrap();
             assert!(outbox::give_back(conn, untried.id, untried.attempt).await?);
             assert!(!outbox::give_back(conn, untried.id, untried.attempt).await?);
-            let again = outbox::claim(conn, "next", Among::All, None, NOW, LEASE).await?.unwrap();
+            let again = outbox::claim(conn, "next", Among::All, &[], NOW, LEASE).await?.unwrap();
             assert_eq!((again.id, again.attempt, again.is_unsure), (untried.id, 2, false));
             // It is another's now.
             assert!(!outbox::give_back(conn, untried.id, untried.attempt).await?);
@@ -271,12 +271,12 @@ on_both! {
         let is_file = matches!(store.location(), Location::Sqlite(_));
         store.must(is_file, |conn, is_file| Box::pin(async move {
             outbox::put(conn, &message("1", "a"), NOW).await?;
-            outbox::claim(conn, "killed", Among::All, None, NOW, LEASE).await?.unwrap();
+            outbox::claim(conn, "killed", Among::All, &[], NOW, LEASE).await?.unwrap();
             // By a clock that was set back, its time has long to go.
             let n_back = outbox::recover(conn, Millis(5)).await?;
             assert_eq!(n_back, u64::from(*is_file));
             assert_eq!(outbox::recover(conn, NOW.after(LEASE)).await?, u64::from(!is_file));
-            let again = outbox::claim(conn, "me", Among::All, None, NOW.after(LEASE), LEASE).await?.unwrap();
+            let again = outbox::claim(conn, "me", Among::All, &[], NOW.after(LEASE), LEASE).await?.unwrap();
             assert!(again.is_unsure);
             Ok(())
         })).await;
@@ -285,14 +285,14 @@ on_both! {
     async fn a_message_that_was_given_up_is_shown_and_can_be_tried_again(store: Store) {
         store.must((), |conn, ()| Box::pin(async move {
             outbox::put(conn, &message("1", "a"), NOW).await?;
-            let sending = outbox::claim(conn, "me", Among::All, None, NOW, LEASE).await?.unwrap();
+            let sending = outbox::claim(conn, "me", Among::All, &[], NOW, LEASE).await?.unwrap();
             assert!(outbox::failed(conn, sending.id, 1, "no such user", Next::GiveUp, NOW).await?);
             let failed = outbox::list_failed(conn, None, 9).await?;
             assert_eq!(failed.len(), 1);
             assert_eq!((failed[0].reason.as_str(), failed[0].attempt), ("no such user", 1));
             assert!(outbox::retry(conn, failed[0].id).await?);
             assert!(!outbox::retry(conn, failed[0].id).await?);
-            let again = outbox::claim(conn, "me", Among::All, None, NOW, LEASE).await?.unwrap();
+            let again = outbox::claim(conn, "me", Among::All, &[], NOW, LEASE).await?.unwrap();
             assert!(outbox::sent(conn, again.id, None, NOW).await?);
             assert_eq!(outbox::remove_before(conn, Millis(NOW.0 + 1), 9).await?, 1);
             Ok(())

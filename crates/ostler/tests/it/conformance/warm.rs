@@ -47,11 +47,15 @@ macro_rules! for_every_own_agent {
 use for_every_own_agent;
 
 use super::rig::Rig;
-use crate::support::{is_live, until};
+use crate::support::{Place, is_live, until};
 
 /// Returns the processes that Ostler started for this rig, keepers apart.
 fn processes(rig: &Rig) -> Vec<u32> {
-    let mark = format!("TMPDIR={}", rig.place.path("tmp").join("ostler-").display());
+    processes_in(&rig.place)
+}
+
+fn processes_in(place: &Place) -> Vec<u32> {
+    let mark = format!("TMPDIR={}", place.path("tmp").join("ostler-").display());
     let mut found: Vec<u32> = std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -67,7 +71,12 @@ fn processes(rig: &Rig) -> Vec<u32> {
 
 /// Returns those of them that Ostler started itself: the CLI, not its tools.
 fn leaders(rig: &Rig) -> Vec<u32> {
-    let all = processes(rig);
+    leaders_in(&rig.place)
+}
+
+/// The same for a place in which something else than a rig runs them.
+pub(super) fn leaders_in(place: &Place) -> Vec<u32> {
+    let all = processes_in(place);
     let parent = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let (_, rest) = stat.rsplit_once(')')?;

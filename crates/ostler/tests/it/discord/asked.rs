@@ -2,37 +2,22 @@
 
 use serde_json::json;
 
-use super::rig::Rig;
-use crate::{discord_double::Message, support::LIMIT};
+use super::rig::{Rig, button};
+use crate::support::LIMIT;
 
 fn rig() -> Rig {
     Rig::with(|_, settings| settings["agent"]["permissions"] = json!("ask"))
-}
-
-fn asked(rig: &Rig) -> Message {
-    let said = rig.wait_for("a request", rig.channel, |said| {
-        said.iter().any(|message| !message.custom_ids().is_empty())
-    });
-    said.into_iter().find(|message| !message.custom_ids().is_empty()).unwrap()
-}
-
-fn button(message: &Message, choice: &str) -> String {
-    let ids = message.custom_ids();
-    let found = ids.iter().find(|id| id.ends_with(&format!(":{choice}")));
-    found.unwrap_or_else(|| panic!("{ids:?}")).clone()
 }
 
 #[test]
 fn only_who_asked_can_press_the_button_and_only_once() {
     let rig = rig();
     rig.ask("sim:tool");
-    let message = asked(&rig);
+    let message = rig.asked();
     assert!(message.content.contains("echo hi"), "{}", message.content);
     let allow = button(&message, "allow");
     let wrong = rig.discord.press(rig.channel, rig.bob, message.id, &allow);
-    let refused = rig.discord.wait_for("a refusal", LIMIT, |world| {
-        world.interaction(wrong).follow_ups.first().map(|it| it.content.clone())
-    });
+    let refused = rig.refusal(wrong);
     assert!(refused.contains("only who asked"), "{refused}");
     let right = rig.discord.press(rig.channel, rig.ann, message.id, &allow);
     rig.wait_for_text("It pretended to run");
@@ -46,9 +31,76 @@ fn only_who_asked_can_press_the_button_and_only_once() {
 fn what_is_denied_is_not_done() {
     let rig = rig();
     rig.ask("sim:tool");
-    let message = asked(&rig);
+    let message = rig.asked();
     rig.discord.press(rig.channel, rig.ann, message.id, &button(&message, "deny"));
     rig.wait_for_text("It was not allowed to run");
+}
+
+#[test]
+fn a_button_that_has_expired_decides_nothing() {
+    let rig = Rig::with(|_, settings| {
+        settings["agent"]["permissions"] = json!("ask");
+        settings["agent"]["ask_timeout"] = json!("1s");
+    });
+    rig.ask("sim:tool");
+    let message = rig.asked();
+    let allow = button(&message, "allow");
+    rig.wait_for_text("It was not allowed to run");
+    rig.wait_for("the buttons are gone", rig.channel, |said| {
+        said.iter().all(|message| message.custom_ids().is_empty())
+    });
+    // Somebody's window may still show it.
+    let late = rig.discord.forge(rig.channel, rig.ann, message.id, &allow);
+    let refused = rig.refusal(late);
+    assert!(refused.starts_with("No: "), "{refused}");
+    let said = rig.discord.messages(rig.channel);
+    assert!(said.iter().all(|it| !it.content.contains("It pretended to run")), "{said:?}");
+}
+
+#[test]
+fn a_button_counts_only_where_it_stands() {
+    let rig = rig();
+    rig.ask("sim:tool");
+    let message = rig.asked();
+    let allow = button(&message, "allow");
+    let other = rig.discord.channel(rig.guild, "barn");
+    let there = rig.discord.say(other, rig.ann, "nothing to press");
+    let forged = rig.discord.forge(other, rig.ann, there, &allow);
+    let refused = rig.refusal(forged);
+    assert!(refused.contains("not asked here"), "{refused}");
+    // What is no button of ours at all is answered by nobody, and harms nothing.
+    for strange in ["", "x", "perm_0:allow", ":allow", "perm_00000000000000000000000000000000:"] {
+        rig.discord.forge(rig.channel, rig.ann, message.id, strange);
+    }
+    rig.discord.press(rig.channel, rig.ann, message.id, &allow);
+    rig.wait_for_text("It pretended to run");
+}
+
+#[test]
+fn a_button_that_is_told_twice_is_pressed_once() {
+    let rig = rig();
+    rig.ask("sim:tool");
+    let message = rig.asked();
+    let pressed = rig.discord.press(rig.channel, rig.ann, message.id, &button(&message, "allow"));
+    rig.discord.interact_again(pressed);
+    rig.wait_for_text("It pretended to run");
+    // The second one comes too late for a first answer, by Discord's own rules.
+    rig.discord.wait_for("the other answer", LIMIT, |world| {
+        (world.interaction(pressed).refused == [40060]).then_some(())
+    });
+    rig.ask("sim:echo=on");
+    rig.wait_for_text("You said on.");
+}
+
+#[test]
+fn a_command_that_is_told_twice_is_done_once() {
+    let rig = Rig::start();
+    let asked = rig.slash(rig.channel, rig.ann, "ask", json!({ "prompt": "sim:history one" }));
+    rig.discord.interact_again(asked);
+    rig.wait_for_text("so far: 1.");
+    rig.discord.interact_again(asked);
+    rig.ask("sim:history two");
+    rig.wait_for_text("so far: 2.");
 }
 
 #[test]
@@ -65,15 +117,10 @@ fn who_was_shut_out_cannot_press_a_button_any_more() {
     let approved = rig.place.run(&["pairing", "approve", &code]);
     assert_eq!(approved.code, Some(0), "{}", approved.stderr);
     rig.discord.say(direct, rig.bob, "sim:tool");
-    let said = rig.wait_for("a request", direct, |said| {
-        said.iter().any(|message| !message.custom_ids().is_empty())
-    });
-    let message = said.into_iter().find(|message| !message.custom_ids().is_empty()).unwrap();
+    let message = rig.asked_in(direct);
     let removed = rig.place.run(&["pairing", "remove", &format!("discord:{}", rig.bob)]);
     assert_eq!(removed.code, Some(0), "{}", removed.stderr);
     let pressed = rig.discord.press(direct, rig.bob, message.id, &button(&message, "allow"));
-    let refused = rig.discord.wait_for("a refusal", LIMIT, |world| {
-        world.interaction(pressed).follow_ups.first().map(|it| it.content.clone())
-    });
+    let refused = rig.refusal(pressed);
     assert!(refused.contains("may not talk"), "{refused}");
 }

@@ -9,24 +9,31 @@ use crate::{
 };
 
 /// Everything that a conversation on Discord takes.
-pub(super) struct Rig {
-    pub(super) place: Place,
-    pub(super) discord: Discord,
-    pub(super) daemon: Option<Daemon>,
-    pub(super) guild: u64,
-    pub(super) channel: u64,
-    pub(super) ann: u64,
-    pub(super) bob: u64,
+pub(crate) struct Rig {
+    pub(crate) place: Place,
+    pub(crate) discord: Discord,
+    pub(crate) daemon: Option<Daemon>,
+    pub(crate) guild: u64,
+    pub(crate) channel: u64,
+    pub(crate) ann: u64,
+    pub(crate) bob: u64,
 }
 
 impl Rig {
     /// Starts a gateway whose bot talks to everybody in the server.
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::with(|_, _| {})
     }
 
     /// Starts one whose settings were changed.
-    pub(super) fn with(change: impl FnOnce(&Self, &mut Value)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&Self, &mut Value)) -> Self {
+        let rig = Self::unready(change);
+        rig.discord.wait_until_ready(LIMIT);
+        rig
+    }
+
+    /// Starts one that need not get through to Discord.
+    pub(crate) fn unready(change: impl FnOnce(&Self, &mut Value)) -> Self {
         let discord = Discord::start();
         let guild = discord.guild("Stable");
         let channel = discord.channel(guild, "yard");
@@ -44,30 +51,29 @@ impl Rig {
         });
         change(&rig, &mut settings);
         rig.daemon = Some(Daemon::start(&rig.place, &settings));
-        rig.discord.wait_until_ready(LIMIT);
         rig
     }
 
     /// Says something to the bot in the channel.
-    pub(super) fn ask(&self, text: &str) -> u64 {
+    pub(crate) fn ask(&self, text: &str) -> u64 {
         self.discord.say(self.channel, self.ann, &self.mentioning(text))
     }
 
     /// Gives a command by its slash, once Discord knows it.
-    pub(super) fn slash(&self, channel: u64, user: u64, command: &str, options: Value) -> u64 {
+    pub(crate) fn slash(&self, channel: u64, user: u64, command: &str, options: Value) -> u64 {
         self.discord
             .wait_for("the commands", LIMIT, |world| (!world.commands().is_empty()).then_some(()));
         self.discord.slash(channel, user, command, options)
     }
 
     /// Returns a text that mentions the bot.
-    pub(super) fn mentioning(&self, text: &str) -> String {
+    pub(crate) fn mentioning(&self, text: &str) -> String {
         format!("<@{}> {text}", self.discord.bot_id())
     }
 
     /// Waits until the bot has answered a message, and returns what it said: all
     /// messages of the channel by the bot, once they are this.
-    pub(super) fn wait_for(
+    pub(crate) fn wait_for(
         &self,
         what: &str,
         channel: u64,
@@ -86,26 +92,51 @@ impl Rig {
     }
 
     /// Waits for a message of the bot's that has this in it.
-    pub(super) fn wait_for_text(&self, text: &str) -> Message {
+    pub(crate) fn wait_for_text(&self, text: &str) -> Message {
         let said = self.wait_for(text, self.channel, |said| {
             said.iter().any(|message| message.content.contains(text))
         });
         said.into_iter().find(|message| message.content.contains(text)).unwrap()
     }
 
-    /// Returns what the bot did in the channel, typing apart.
-    pub(super) fn n_sent(&self) -> usize {
+    /// Waits until somebody is asked for a permission, and returns the message.
+    pub(crate) fn asked(&self) -> Message {
+        self.asked_in(self.channel)
+    }
+
+    pub(crate) fn asked_in(&self, channel: u64) -> Message {
+        let is_asked = |message: &Message| !message.custom_ids().is_empty();
+        let said = self.wait_for("a request", channel, |said| said.iter().any(is_asked));
+        said.into_iter().find(is_asked).unwrap()
+    }
+
+    /// Waits until somebody was told privately what came of a button.
+    pub(crate) fn refusal(&self, pressed: u64) -> String {
+        self.discord.wait_for("a refusal", LIMIT, |world| {
+            world.interaction(pressed).follow_ups.first().map(|it| it.content.clone())
+        })
+    }
+
+    /// Returns how many messages the bot sent to the channel.
+    pub(crate) fn n_sent(&self) -> usize {
         let changes = self.discord.changes(self.channel);
         changes.iter().filter(|change| change.kind == ChangeKind::Sent).count()
     }
 
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         self.daemon.as_ref().unwrap().log()
     }
 
     /// Ends the gateway as a crash does, and starts it again.
-    pub(super) fn crash_and_start(&mut self) {
+    pub(crate) fn crash_and_start(&mut self) {
         drop(self.daemon.take());
         self.daemon = Some(Daemon::start_again(&self.place));
     }
+}
+
+/// Returns the button of a message that stands for a choice.
+pub(crate) fn button(message: &Message, choice: &str) -> String {
+    let ids = message.custom_ids();
+    let found = ids.iter().find(|id| id.ends_with(&format!(":{choice}")));
+    found.unwrap_or_else(|| panic!("{ids:?}")).clone()
 }

@@ -1,7 +1,14 @@
 //! What must not get lost or doubled, whatever breaks.
 
+use std::time::Duration;
+
+use serde_json::json;
+
 use super::rig::Rig;
-use crate::support::LIMIT;
+use crate::{
+    discord_double::{Bucket, Discord, Fault, Message},
+    support::{LIMIT, until},
+};
 
 #[test]
 fn a_message_that_comes_twice_is_answered_once() {
@@ -47,10 +54,110 @@ fn refusals_to_go_faster_delay_the_answer_and_nothing_else() {
 }
 
 #[test]
+fn a_storm_of_refusals_for_everything_passes() {
+    let rig = Rig::start();
+    rig.discord.limit_next(8, 0.4, true);
+    rig.ask("sim:slow=200 sim:echo=late");
+    rig.wait_for_text("You said late.");
+    assert_eq!((rig.n_sent(), rig.discord.limited()), (1, 8));
+}
+
+#[test]
+fn sessions_that_discord_ends_are_begun_anew() {
+    let rig = Rig::start();
+    for (number, end) in [
+        |discord: &Discord| discord.ask_reconnect(),
+        |discord: &Discord| discord.invalidate(true),
+        |discord: &Discord| discord.invalidate(false),
+        |discord: &Discord| discord.close(4000),
+        |discord: &Discord| discord.close(4009),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let n_begun = rig.discord.resumes() + rig.discord.identifies();
+        end(&rig.discord);
+        rig.discord.wait_for("another connection", LIMIT, |world| {
+            (world.resumes() + world.identifies() > n_begun).then_some(())
+        });
+        rig.discord.wait_until_ready(LIMIT);
+        rig.ask(&format!("sim:echo=m{number}"));
+        rig.wait_for_text(&format!("You said m{number}."));
+    }
+    assert_eq!(rig.n_sent(), 5);
+    // Only what could not be gone on with is begun.
+    assert_eq!((rig.discord.identifies(), rig.discord.resumes()), (3, 3));
+}
+
+#[test]
+fn a_message_in_a_thread_is_answered_though_discord_does_not_say_at_first_where_it_is() {
+    let mut rig = Rig::with(|rig, settings| {
+        settings["discord"]["guilds"] = json!([]);
+        settings["discord"]["channels"] = json!([rig.channel.to_string()]);
+        settings["discord"]["threads"] = json!(true);
+    });
+    let thread = rig.ask("sim:echo=one");
+    let is_said = |said: &[Message], text: &str| said.iter().any(|it| it.content.contains(text));
+    rig.wait_for("an answer", thread, |said| is_said(said, "You said one."));
+    // After a resume it is not told again which threads there are.
+    rig.crash_and_start();
+    rig.discord.wait_until_ready(LIMIT);
+    rig.discord.plan(5, &format!("GET /channels/{thread}"), Fault::Fail(500));
+    rig.discord.say(thread, rig.ann, &rig.mentioning("sim:echo=two"));
+    rig.wait_for("another answer", thread, |said| is_said(said, "You said two."));
+}
+
+#[test]
+fn an_answer_that_the_bot_may_not_send_is_given_up_and_said_so() {
+    let rig = Rig::start();
+    rig.discord.deny(rig.channel, 1 << 11);
+    rig.ask("sim:echo=one");
+    until("it is given up", || {
+        let listed = rig.place.run(&["queue", "undelivered"]).stdout;
+        listed.contains("lacks a permission in the channel").then_some(())
+    });
+    rig.discord.deny(rig.channel, 0);
+    rig.ask("sim:echo=two");
+    rig.wait_for_text("You said two.");
+    assert_eq!(rig.n_sent(), 1);
+}
+
+#[test]
+fn a_bot_that_may_not_read_messages_is_told_what_to_do() {
+    let rig = Rig::unready(|rig, _| rig.discord.forbid_content());
+    until("the log says it", || rig.log().contains("Message Content Intent").then_some(()));
+    let line = rig.log().lines().find(|line| line.contains("Message Content")).unwrap().to_owned();
+    assert!(line.contains(" error ") && line.contains("developer portal"), "{line}");
+    assert_eq!(rig.discord.identifies(), 1);
+}
+
+#[test]
+fn many_who_talk_at_once_are_all_answered_within_what_discord_allows() {
+    const TALKS: usize = 24;
+    let rig = Rig::with(|_, settings| settings["discord"]["requests_per_second"] = json!(10));
+    // Twice as much, for a machine that is busy lets some arrive together.
+    rig.discord.limit(Bucket::Global, 20, Duration::from_secs(1));
+    let channels: Vec<u64> = (0..TALKS)
+        .map(|number| rig.discord.channel(rig.guild, &format!("stall-{number}")))
+        .collect();
+    for channel in &channels {
+        let user = rig.discord.user("guest");
+        rig.discord.say(*channel, user, &rig.mentioning("sim:slow=300 tell me all about it"));
+    }
+    for channel in &channels {
+        let said = rig.wait_for("an answer", *channel, |said| {
+            said.last().is_some_and(|message| message.content.ends_with("characters."))
+        });
+        assert_eq!(said.len(), 1, "{said:?}");
+    }
+    assert_eq!(rig.discord.limited(), 0);
+}
+
+#[test]
 fn an_answer_that_left_though_nobody_heard_so_is_not_sent_again() {
     let rig = Rig::start();
     let path = format!("POST /channels/{}/messages", rig.channel);
-    rig.discord.plan(1, &path, crate::discord_double::Fault::DoneButFailed(502));
+    rig.discord.plan(1, &path, Fault::DoneButFailed(502));
     rig.ask("sim:echo=once");
     rig.wait_for_text("You said once.");
     rig.ask("sim:echo=next");
@@ -59,36 +166,10 @@ fn an_answer_that_left_though_nobody_heard_so_is_not_sent_again() {
 }
 
 #[test]
-fn a_gateway_that_is_killed_answers_once_and_in_the_same_message() {
-    let mut rig = Rig::start();
-    rig.ask("sim:slow=700 tell me all about it");
-    rig.wait_for("the start of an answer", rig.channel, |said| !said.is_empty());
-    rig.crash_and_start();
-    rig.wait_for_text("Your prompt has");
-    assert_eq!(rig.discord.messages(rig.channel).len(), 2);
-    assert_eq!(rig.n_sent(), 1);
-}
-
-#[test]
-fn what_is_said_while_no_gateway_runs_is_answered_by_the_next() {
-    let mut rig = Rig::start();
-    rig.ask("sim:echo=before");
-    rig.wait_for_text("You said before.");
-    drop(rig.daemon.take());
-    rig.discord.wait_for("the connection is gone", LIMIT, |world| {
-        (world.open_connections() == 0).then_some(())
-    });
-    rig.ask("sim:echo=meanwhile");
-    rig.crash_and_start();
-    rig.wait_for_text("You said meanwhile.");
-    assert_eq!(rig.n_sent(), 2, "{}", rig.log());
-}
-
-#[test]
 fn a_draft_of_which_nobody_heard_becomes_the_answer() {
     let rig = Rig::start();
     let path = format!("POST /channels/{}/messages", rig.channel);
-    rig.discord.plan(1, &path, crate::discord_double::Fault::DoneButFailed(502));
+    rig.discord.plan(1, &path, Fault::DoneButFailed(502));
     rig.ask("sim:slow=600 tell me all about it");
     let answer = rig.wait_for_text("Your prompt has");
     assert!(answer.content.ends_with("characters."), "{}", answer.content);

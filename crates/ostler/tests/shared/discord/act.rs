@@ -154,6 +154,21 @@ impl Discord {
         self.use_component(channel, user, message, custom_id, None)
     }
 
+    /// Lets a user press a button that is not there, or not any more: a client of his
+    /// own can say so of any message that he sees.
+    pub(crate) fn forge(&self, channel: u64, user: u64, message: u64, custom_id: &str) -> u64 {
+        let data = json!({ "custom_id": custom_id, "component_type": 2, "id": 1 });
+        self.interact(|world| world.interact(3, channel, user, Some(message), &data))
+    }
+
+    /// Tells the bot of an interaction that it was told of before.
+    pub(crate) fn interact_again(&self, interaction: u64) {
+        self.shared.change(|world| {
+            let event = world.interactions[&interaction].event.clone();
+            world.dispatch("INTERACTION_CREATE", 0, &event);
+        });
+    }
+
     /// Lets a user choose from a menu of a message.
     pub(crate) fn choose(
         &self,

@@ -53,7 +53,6 @@ async fn handle(
     let (response, afterwards) = shared.change(|world| world.serve(asked));
     match afterwards {
         Afterwards::Answer => {}
-        Afterwards::Wait(delay) => tokio::time::sleep(delay).await,
         Afterwards::Hang => future::pending().await,
     }
     response
@@ -76,7 +75,6 @@ struct Asked {
 /// What happens after a request was done.
 enum Afterwards {
     Answer,
-    Wait(Duration),
     Hang,
 }
 
@@ -121,7 +119,7 @@ impl World {
                 return limited(Limited::planned(retry_after, global));
             }
             Some(Fault::Fail(status)) => return at_once(Err(Refusal::server(status))),
-            Some(Fault::DoneButFailed(_) | Fault::Hang | Fault::Late(_)) | None => {}
+            Some(Fault::DoneButFailed(_) | Fault::Hang) | None => {}
         }
         let headers = match self.count(&asked.method, &parts) {
             Ok(headers) => headers,
@@ -134,7 +132,6 @@ impl World {
         match fault {
             Some(Fault::DoneButFailed(status)) => at_once(Err(Refusal::server(status))),
             Some(Fault::Hang) => (answer, headers, Afterwards::Hang),
-            Some(Fault::Late(delay)) => (answer, headers, Afterwards::Wait(delay)),
             Some(Fault::Limit { .. } | Fault::Fail(_)) | None => {
                 (answer, headers, Afterwards::Answer)
             }

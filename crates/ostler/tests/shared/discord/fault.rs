@@ -1,6 +1,6 @@
 //! What goes wrong on purpose, request by request.
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
 /// What happens to one request.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,6 @@ pub(crate) enum Fault {
     DoneButFailed(u16),
     /// It is done and never answered.
     Hang,
-    /// It is done and answered later.
-    Late(Duration),
 }
 
 /// The faults that are planned, in their order.

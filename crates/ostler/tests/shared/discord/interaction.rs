@@ -36,6 +36,8 @@ pub(super) struct Interaction {
     /// Whether the token is to be treated as one of more than 15 minutes.
     pub(super) expired: bool,
     pub(super) refused: Vec<u64>,
+    /// What the bot was told.
+    pub(super) event: Value,
 }
 
 /// What came of an interaction.
@@ -138,6 +140,7 @@ impl World {
             failed: false,
             expired: false,
             refused: Vec::new(),
+            event: event.clone(),
         };
         self.interactions.insert(id, one);
         self.dispatch("INTERACTION_CREATE", 0, &event);

@@ -23,6 +23,11 @@ impl Discord {
         self.look(|world| world.threads(channel))
     }
 
+    /// Returns what a channel or thread is called.
+    pub(crate) fn name(&self, channel: u64) -> String {
+        self.look(|world| world.channels[&channel].name.clone())
+    }
+
     pub(crate) fn interaction(&self, id: u64) -> InteractionState {
         self.look(|world| world.interaction(id))
     }

@@ -18,12 +18,17 @@ use super::{
     world::World,
 };
 
+/// The permission to write.
+const SEND_MESSAGES: u64 = 1 << 11;
 /// How long a nonce is remembered.
 const NONCE: Duration = Duration::from_secs(300);
 
 impl World {
     pub(super) fn create_message(&mut self, channel: u64, form: &Form) -> Answer {
-        self.reach(channel)?;
+        let place = self.reach(channel)?;
+        if place.denied & SEND_MESSAGES != 0 {
+            return Err(Refusal::missing_permissions());
+        }
         checks::message(&form.json)?;
         if let Some(known) = self.same_nonce(&form.json) {
             return Reply::ok(known);
@@ -94,7 +99,14 @@ impl World {
 
     /// Returns the message that is replied to.
     fn reference(&self, channel: u64, reference: &Value) -> Result<Option<u64>, Refusal> {
-        let Some(id) = number(&reference["message_id"]) else { return Ok(None) };
+        if reference["message_id"].is_null() {
+            return Ok(None);
+        }
+        let Some(id) = number(&reference["message_id"]) else {
+            let message = format!("Value {} is not snowflake.", reference["message_id"]);
+            let field = "message_reference.message_id";
+            return Err(Refusal::form(field, "NUMBER_TYPE_COERCE", &message));
+        };
         if self.find_message(channel, id).is_some() {
             return Ok(Some(id));
         }

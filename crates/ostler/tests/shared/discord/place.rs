@@ -41,6 +41,8 @@ pub(super) struct Channel {
     pub(super) recipient: Option<u64>,
     pub(super) owner: Option<u64>,
     pub(super) archived: bool,
+    /// What nobody may do there, as bits.
+    pub(super) denied: u64,
 }
 
 impl World {
@@ -72,6 +74,7 @@ impl World {
             recipient: None,
             owner: None,
             archived: false,
+            denied: 0,
         };
         self.channels.insert(id, channel);
         let channel = self.channel_json(id);
@@ -93,6 +96,7 @@ impl World {
             recipient: Some(user),
             owner: None,
             archived: false,
+            denied: 0,
         };
         self.channels.insert(id, channel);
         id
@@ -220,9 +224,19 @@ impl World {
             json["position"] = 0.into();
             json["topic"] = Value::Null;
             json["nsfw"] = false.into();
-            json["permission_overwrites"] = json!([]);
+            json["permission_overwrites"] = self.overwrites(channel);
         }
         json
+    }
+
+    fn overwrites(&self, channel: &Channel) -> Value {
+        match channel.guild {
+            Some(guild) if channel.denied != 0 => {
+                let deny = channel.denied.to_string();
+                json!([{ "id": guild.to_string(), "type": 0, "allow": "0", "deny": deny }])
+            }
+            Some(_) | None => json!([]),
+        }
     }
 
     pub(super) fn guild_json(&self, id: u64) -> Value {

@@ -54,6 +54,7 @@ impl World {
             recipient: None,
             owner: Some(self.bot),
             archived: false,
+            denied: 0,
         };
         self.channels.insert(id, thread);
         let json = self.channel_json(id);

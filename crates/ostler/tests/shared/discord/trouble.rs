@@ -4,7 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Discord, World, fault::Fault, limits::Bucket, session::Out};
+use super::{
+    Discord, World,
+    fault::{Fault, Faults},
+    limits::Bucket,
+    session::Out,
+};
 
 impl Discord {
     /// Sets the interval of heartbeats for connections to come.
@@ -33,6 +38,11 @@ impl Discord {
         self.shared.change(|world| world.faults.plan(requests, containing, fault));
     }
 
+    /// Forgets what was planned to go wrong.
+    pub(crate) fn forget_faults(&self) {
+        self.shared.change(|world| world.faults = Faults::default());
+    }
+
     /// Refuses the next requests with 429.
     pub(crate) fn limit_next(&self, requests: usize, retry_after: f64, global: bool) {
         self.plan(requests, "", Fault::Limit { retry_after, global });
@@ -46,11 +56,6 @@ impl Discord {
     /// Does the next requests and never answers.
     pub(crate) fn hang_next(&self, requests: usize) {
         self.plan(requests, "", Fault::Hang);
-    }
-
-    /// Does the next requests and answers after a while.
-    pub(crate) fn answer_late(&self, requests: usize, delay: Duration) {
-        self.plan(requests, "", Fault::Late(delay));
     }
 
     /// Drops every connection of the gateway without a word.
@@ -116,6 +121,13 @@ impl Discord {
     /// Takes from the bot the right to use a channel and its threads.
     pub(crate) fn refuse_channel(&self, channel: u64) {
         self.shared.change(|world| world.refused.insert(channel));
+    }
+
+    /// Takes permissions from everybody in a channel.
+    pub(crate) fn deny(&self, channel: u64, permissions: u64) {
+        self.shared.change(|world| {
+            world.channels.get_mut(&channel).expect("the channel exists").denied = permissions;
+        });
     }
 
     pub(crate) fn delete_channel(&self, channel: u64) {

@@ -4,12 +4,14 @@
 use serde_json::{Map, Value};
 
 use super::{
-    super::{Button, Limits, Look, Post},
+    super::{Button, Choices, Limits, Look, Post, markup::Markup},
     text, time, words,
 };
 
 /// How much room there is for the last line.
 const LAST_LINE: usize = 120;
+/// What the choice to write something ends with.
+const WRITTEN: &str = ":text";
 /// The longest fence that a chat is trusted with.
 const FENCE: usize = 16;
 
@@ -25,13 +27,17 @@ pub(super) struct Asked {
     body: String,
     expires: Option<i64>,
     buttons: Vec<Button>,
+    /// The number of the first of them, where they are told by numbers.
+    first: usize,
     /// Who decided what.
     resolved: Option<String>,
 }
 
 impl Asked {
-    /// Reads a request. One without an id cannot be answered, and is not shown.
-    pub(super) fn read(event: &Value, limits: &Limits) -> Option<Self> {
+    /// Reads a request, of whose choices the first has this number. One without an id
+    /// cannot be answered, and is not shown.
+    pub(super) fn read(event: &Value, limits: &Limits, first: usize) -> Option<Self> {
+        let room = limits.room_for(&event.to_string());
         let id = event.get("id").and_then(Value::as_str).filter(|id| !id.is_empty())?;
         let is_question = text(event, "kind") == "question";
         let options = event.get("options").and_then(Value::as_array).into_iter().flatten();
@@ -40,15 +46,30 @@ impl Asked {
             true => choices(id, &options, limits),
             false => decisions(id, &options, limits),
         };
+        let listed = match limits.choices {
+            Choices::Buttons => 0,
+            Choices::Numbers if is_question => 0,
+            Choices::Numbers => list(&buttons, first, limits.markup).chars().count() + 1,
+        };
+        let last = (LAST_LINE + listed).min(room / 3);
+        let body = body(event, &options, first, limits, room.saturating_sub(last));
         Some(Self {
             id: id.to_owned(),
             request: text(event, "request").to_owned(),
             is_question,
-            body: body(event, &options, limits.text.saturating_sub(LAST_LINE.min(limits.text / 3))),
+            body,
             expires: time::seconds(text(event, "expires_at")),
             buttons,
+            first,
             resolved: None,
         })
+    }
+
+    /// Returns what the choices stand for, in the order of their numbers.
+    pub(super) fn choices(&self) -> impl Iterator<Item = &str> {
+        let ids = self.buttons.iter().map(|button| button.id.as_str());
+        // What is written instead has no number.
+        ids.filter(|id| !id.ends_with(WRITTEN))
     }
 
     /// Tells whether an answer is waited for.
@@ -62,7 +83,7 @@ impl Asked {
     }
 
     /// Takes down who decided what.
-    pub(super) fn resolve(&mut self, event: &Value) {
+    pub(super) fn resolve(&mut self, event: &Value, markup: Markup) {
         let what = match text(event, "decision") {
             "allow" | "allow_always" if self.is_question => "💬 Answered",
             "allow" => "✅ Allowed",
@@ -77,28 +98,54 @@ impl Asked {
             "cancel" => "as the turn was cancelled".to_owned(),
             "agent" => "by the agent, which did not wait".to_owned(),
             "" => String::new(),
-            by => format!("by {}", words::escaped(&words::line(by, 30))),
+            by => format!("by {}", markup.as_it_is(&words::line(by, 30))),
         };
-        self.resolved = Some(format!("-# {what} {by}").trim_end().to_owned());
+        self.resolved = Some(markup.aside(format!("{what} {by}").trim_end()));
     }
 
     /// Returns the message.
     pub(super) fn post(&self, is_over: bool, limits: &Limits) -> Post {
-        let (last, buttons) = match (&self.resolved, self.expires) {
-            (Some(resolved), _) => (resolved.clone(), Vec::new()),
-            (None, _) if is_over => ("-# No longer open".to_owned(), Vec::new()),
-            (None, Some(at)) => (format!("-# Expires <t:{at}:R>"), self.buttons.clone()),
-            (None, None) => (String::new(), self.buttons.clone()),
+        let markup = limits.markup;
+        let (last, is_open) = match (&self.resolved, self.expires) {
+            (Some(resolved), _) => (resolved.clone(), false),
+            (None, _) if is_over => (markup.aside("No longer open"), false),
+            (None, Some(at)) => (markup.aside(&markup.until(at)), true),
+            (None, None) => (String::new(), true),
         };
-        let text = format!("{}\n{last}", self.body);
+        let (choices, buttons) = match limits.choices {
+            Choices::Buttons if is_open => (String::new(), self.buttons.clone()),
+            Choices::Numbers if is_open => {
+                (format!("{}\n", self.numbers(markup)), self.buttons.clone())
+            }
+            Choices::Buttons | Choices::Numbers => (String::new(), Vec::new()),
+        };
+        let text = format!("{}\n{choices}{last}", self.body);
         let text = text.trim_end().chars().take(limits.text).collect();
         Post { text, buttons, files: Vec::new() }
     }
+
+    /// Says how to choose by a number.
+    fn numbers(&self, markup: Markup) -> String {
+        match (self.is_question, self.choices().count()) {
+            (false, _) => list(&self.buttons, self.first, markup),
+            (true, 0) => "Write your answer.".to_owned(),
+            (true, _) => "Send a number, or write your answer.".to_owned(),
+        }
+    }
+}
+
+/// Returns choices as lines, each with its number.
+fn list(buttons: &[Button], first: usize, markup: Markup) -> String {
+    let line = |(button, number): (&Button, usize)| {
+        format!("{} {}", markup.strong(&number.to_string()), button.label)
+    };
+    buttons.iter().zip(first..).map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns what is asked in at most so many characters, or nearly nothing where
 /// there is no room.
-fn body(event: &Value, options: &[&str], room: usize) -> String {
+fn body(event: &Value, options: &[&str], first: usize, limits: &Limits, room: usize) -> String {
+    let markup = limits.markup;
     let what = match text(event, "kind") {
         "command" => "Permission to run a command",
         "edit" => "Permission to change a file",
@@ -107,8 +154,8 @@ fn body(event: &Value, options: &[&str], room: usize) -> String {
         "question" => "A question",
         _ => "Permission to use a tool",
     };
-    let mut body = format!("**{what}**");
-    let tool = words::escaped(&words::line(text(event, "tool"), 40));
+    let mut body = markup.strong(what);
+    let tool = markup.as_it_is(&words::line(text(event, "tool"), 40));
     if !tool.is_empty() {
         body = format!("{body} · {tool}");
     }
@@ -117,16 +164,17 @@ fn body(event: &Value, options: &[&str], room: usize) -> String {
     // Questions are read as text; of anything else that is long the block below has all.
     let line = words::line(title, if is_question { room / 3 } else { 100 });
     if !line.is_empty() {
-        body = format!("{body}\n{}", words::escaped(&line));
+        body = format!("{body}\n{}", markup.as_it_is(&line));
     }
     let mut more = match is_question {
-        true => numbered(options),
+        true => numbered(options, first),
         false => input(event.get("input").unwrap_or(&Value::Null)),
     };
     // A title that is not shown in full above is shown here.
+    let is_shown = line == title && markup.keeps(&line);
     if more == title || more.is_empty() {
-        more = if line == title { String::new() } else { title.to_owned() };
-    } else if line != title && !more.contains(title) {
+        more = if is_shown { String::new() } else { title.to_owned() };
+    } else if !is_shown && !more.contains(title) {
         more = format!("{title}\n\n{more}");
     }
     if !more.is_empty() {
@@ -136,7 +184,7 @@ fn body(event: &Value, options: &[&str], room: usize) -> String {
             false => more,
         };
         let left = room.saturating_sub(body.chars().count() + 2 * FENCE + 3);
-        body = format!("{body}\n{}", words::fenced(&words::without_middle(more.trim_end(), left)));
+        body = format!("{body}\n{}", markup.block(&words::without_middle(more.trim_end(), left)));
     }
     body.chars().take(room).collect()
 }
@@ -163,9 +211,9 @@ fn input(input: &Value) -> String {
     }
 }
 
-fn numbered(options: &[&str]) -> String {
+fn numbered(options: &[&str], first: usize) -> String {
     let lines: Vec<_> =
-        options.iter().zip(1..).map(|(option, n)| format!("{n}. {option}")).collect();
+        options.iter().zip(first..).map(|(option, n)| format!("{n}. {option}")).collect();
     lines.join("\n")
 }
 
@@ -199,6 +247,6 @@ fn choices(id: &str, options: &[&str], limits: &Limits) -> Vec<Button> {
         let label = if option.trim().is_empty() { "?" } else { option };
         button(format!("{id}:option:{index}"), label)
     });
-    let other = (limits.buttons > 0).then(|| button(format!("{id}:text"), "Answer…"));
+    let other = (limits.buttons > 0).then(|| button(format!("{id}{WRITTEN}"), "Answer…"));
     choices.chain(other).collect()
 }

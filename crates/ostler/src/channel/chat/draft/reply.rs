@@ -11,6 +11,9 @@ use super::{
 /// More pages than these are never posted.
 const MOST_PAGES: usize = 50;
 
+/// What a text is as a file.
+const TEXT: &str = "text/plain";
+
 /// What becomes of a long answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Long {
@@ -31,10 +34,12 @@ pub(crate) fn reply(
         Long::Split => MOST_PAGES,
         Long::File { over } => over.min(MOST_PAGES),
     };
+    let limits = &Limits { text: limits.room_for(text), ..limits.clone() };
     let mut pieces = split(text, limits.text);
-    if pieces.len() > most && limits.files > 0 {
+    if pieces.len() > most && limits.takes(TEXT) {
         let whole = whole(text, limits.file_bytes);
-        let note = words::shortened("-# The whole answer is attached.", limits.text / 2);
+        let note = limits.markup.aside("The whole answer is attached.");
+        let note = words::shortened(&note, limits.text / 2);
         let room = limits.text.saturating_sub(note.chars().count() + 1);
         let start = split(text, room).into_iter().next();
         pieces = start
@@ -43,21 +48,26 @@ pub(crate) fn reply(
             .collect();
         files.splice(0..0, whole);
     }
+    let is_cut = pieces.len() > MOST_PAGES;
+    pieces.truncate(MOST_PAGES);
     let mut posts: Vec<Post> =
         pieces.into_iter().map(|piece| Post { text: piece.text, ..Post::default() }).collect();
-    // A chat that takes no files gets none.
-    let mut groups: Vec<Vec<Attachment>> = Vec::new();
-    for file in files.into_iter().filter(|_| limits.files > 0) {
-        match groups.last_mut().filter(|group| group.len() < limits.files) {
-            Some(group) => group.push(file),
-            None => groups.push(vec![file]),
-        }
+    if is_cut {
+        let note = limits.markup.aside("The rest of the answer is too long for this chat.");
+        posts.push(Post::of(words::shortened(&note, limits.text)));
     }
+    let groups = limits.grouped(files);
     if posts.is_empty() && groups.is_empty() {
-        let text = words::shortened("-# (no text)", limits.text);
+        let text = words::shortened(&limits.markup.aside("no text"), limits.text);
         return vec![Post { text, ..Post::default() }];
     }
-    posts.resize(posts.len().max(groups.len()), Post::default());
+    // Where a text and files cannot be one message, the files follow.
+    let n_posts = if limits.has_captions {
+        posts.len().max(groups.len())
+    } else {
+        posts.len().saturating_add(groups.len())
+    };
+    posts.resize(n_posts, Post::default());
     for (post, group) in posts.iter_mut().rev().zip(groups.into_iter().rev()) {
         post.files = group;
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::{Detail, text, words};
+use super::{super::markup::Markup, Detail, text, words};
 
 /// The longest title of a tool, and the longest thought.
 const TITLE: usize = 100;
@@ -32,8 +32,8 @@ struct Tool {
 
 impl Status {
     /// A tool runs.
-    pub(super) fn began(&mut self, event: &Value) {
-        let tool = Tool { id: text(event, "id").to_owned(), line: named(event) };
+    pub(super) fn began(&mut self, event: &Value, markup: Markup) {
+        let tool = Tool { id: text(event, "id").to_owned(), line: named(event, markup) };
         // Agents that tell more of a call while it is made say it again.
         match self.running.iter_mut().find(|known| known.id == tool.id) {
             Some(known) => *known = tool,
@@ -98,7 +98,7 @@ impl Status {
     }
 
     /// Returns the lines, in at most so many characters: the last ones matter most.
-    pub(super) fn lines(&self, detail: Detail, most: usize) -> Vec<String> {
+    pub(super) fn lines(&self, detail: Detail, most: usize, markup: Markup) -> Vec<String> {
         let done = match detail {
             Detail::Quiet => return Vec::new(),
             Detail::Normal => 1,
@@ -111,12 +111,12 @@ impl Status {
         lines.extend(running.map(|tool| format!("🔧 {}", tool.line)));
         lines.extend(self.retry.clone());
         if detail == Detail::Verbose && !self.thought.trim().is_empty() {
-            lines.push(format!("💭 {}", words::escaped(&tail(&self.thought))));
+            lines.push(format!("💭 {}", markup.as_it_is(&tail(&self.thought))));
         }
         let mut left = most;
         let mut kept = Vec::new();
         for line in lines.into_iter().rev() {
-            let line = format!("-# {line}");
+            let line = markup.aside(&line);
             let length = line.chars().count() + 1;
             let Some(rest) = (left + 1).checked_sub(length) else { continue };
             left = rest.saturating_sub(1);
@@ -128,9 +128,9 @@ impl Status {
 }
 
 /// Names a tool and what it does, on one line.
-fn named(event: &Value) -> String {
-    let tool = words::escaped(&words::line(text(event, "tool"), 40));
-    let title = words::escaped(&words::line(text(event, "title"), TITLE));
+fn named(event: &Value, markup: Markup) -> String {
+    let tool = markup.as_it_is(&words::line(text(event, "tool"), 40));
+    let title = markup.as_it_is(&words::line(text(event, "title"), TITLE));
     match (tool.is_empty(), title.is_empty() || title == tool) {
         (true, _) => title,
         (false, true) => tool,

@@ -2,12 +2,28 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::json;
 
 use super::{
-    super::{Attachment, Content, Look},
+    super::{Attachment, Choices, Content, Look, markup::Markup},
     *,
 };
 
 fn limits(text: usize) -> Limits {
-    Limits { text, edits: None, typing: None, buttons: 5, label: 20, files: 2, file_bytes: 1 << 20 }
+    Limits {
+        text,
+        edits: None,
+        typing: None,
+        buttons: 5,
+        label: 20,
+        files: 2,
+        file_bytes: 1 << 20,
+        image_bytes: u64::MAX,
+        together_bytes: u64::MAX,
+        kinds: None,
+        is_wide_counted_twice: false,
+        has_captions: true,
+        choices: Choices::Buttons,
+        markup: Markup::Discord,
+        is_known_again: true,
+    }
 }
 
 /// Plays events and returns the draft.
@@ -298,9 +314,72 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn where_wide_characters_count_twice_no_message_is_too_long_and_nothing_is_lost(
+        text in vec(select(&["a", "ä", "🐎", "e\u{301}", "👩‍👩‍👧", "🇩🇪", "👍🏽"][..]), 1..400),
+        size in 60usize..300,
+    ) {
+        let text = text.concat();
+        let limits = Limits { is_wide_counted_twice: true, ..limits(size) };
+        let posts = reply(&text, vec![], Long::Split, &limits);
+        for post in &posts {
+            prop_assert!(post.text.encode_utf16().count() <= size, "{post:?}");
+        }
+        let all: String = posts.into_iter().map(|post| post.text).collect();
+        prop_assert_eq!(all, text);
+    }
+
+    #[test]
+    fn what_there_is_of_an_answer_that_failed_is_not_too_long_either(
+        text in "[a🐎 ]{0,900}", size in 60usize..300,
+    ) {
+        let limits = Limits { is_wide_counted_twice: true, ..limits(size) };
+        let mut draft = Draft::new(&limits, Detail::Quiet);
+        draft.event("output", &json!({ "block": "b", "text": text }));
+        draft.event("complete", &json!({}));
+        for (_, post) in draft.view().posts {
+            prop_assert!(post.text.encode_utf16().count() <= size, "{post:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_by_numbers_is_never_too_long(
+        title in any::<String>(), command in "[a🐎\\n`*]{0,900}", size in 300usize..1600,
+    ) {
+        let limits = Limits {
+            is_wide_counted_twice: true,
+            choices: Choices::Numbers,
+            markup: Markup::WhatsApp,
+            ..limits(size)
+        };
+        let mut draft = Draft::new(&limits, Detail::Quiet);
+        let asked = json!({
+            "id": "perm_1", "request": "r", "kind": "command", "title": title,
+            "input": { "command": command }, "options": ["allow", "allow_always", "deny"],
+            "expires_at": "2026-01-01T00:00:00Z",
+        });
+        draft.event("permission", &asked);
+        let view = draft.view();
+        let text = &view.posts[0].1.text;
+        prop_assert!(text.encode_utf16().count() <= size, "{text}");
+        prop_assert!(text.contains("*3* Deny"), "{text}");
+    }
+}
+
+#[test]
+fn a_chat_that_takes_no_texts_as_files_gets_so_many_pages_and_a_word_about_the_rest() {
+    let text = "word ".repeat(1000);
+    let pictures = Limits { kinds: Some(&["image/png"]), ..limits(50) };
+    let posts = reply(&text, vec![], Long::Split, &pictures);
+    assert_eq!(posts.len(), 51);
+    assert!(posts[50].text.contains("The rest of the answer"), "{posts:?}");
+    assert!(posts.iter().all(|post| post.files.is_empty()));
+}
+
 #[test]
 fn an_answer_without_text_says_so_unless_there_are_files() {
-    assert_eq!(reply(" \n", vec![], Long::Split, &limits(400))[0].text, "-# (no text)");
+    assert_eq!(reply(" \n", vec![], Long::Split, &limits(400))[0].text, "-# no text");
     let file = Attachment { name: "a".to_owned(), content: Content::Text("b".to_owned()) };
     let posts = reply("", vec![file.clone(), file.clone(), file], Long::Split, &limits(400));
     assert_eq!(posts.iter().map(|post| post.files.len()).collect::<Vec<_>>(), [2, 1]);

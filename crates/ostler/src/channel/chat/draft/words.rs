@@ -1,5 +1,5 @@
-//! How words of others are shown among ours: on one line, without characters that
-//! change how the rest is read, and without Markdown.
+//! How words of others are shown among ours: on one line, and without characters
+//! that change how the rest is read.
 
 /// Replaces characters that control how a text is shown, but for line breaks and
 /// tabs.
@@ -29,19 +29,6 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     if most == 0 { String::new() } else { format!("{}…", kept.trim_end()) }
 }
 
-/// Returns a line that is shown as it is.
-pub(super) fn escaped(line: &str) -> String {
-    let mut escaped = String::with_capacity(line.len());
-    for c in line.chars() {
-        let is_markdown = "\\`*_~|[]()<>#".contains(c);
-        if is_markdown {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
-}
-
 /// Leaves out the middle of a text if it is too long, and says how much that is.
 pub(super) fn without_middle(text: &str, most: usize) -> String {
     let count = text.chars().count();
@@ -54,15 +41,4 @@ pub(super) fn without_middle(text: &str, most: usize) -> String {
     let start: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(count - tail).collect();
     format!("{start}{}{end}", mark(count - kept))
-}
-
-/// Puts a text into a fence that nothing in it can close.
-pub(super) fn fenced(text: &str) -> String {
-    let (mut longest, mut run) = (2, 0);
-    for c in text.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    let fence = "`".repeat(longest + 1);
-    format!("{fence}\n{text}\n{fence}")
 }

@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use proptest::{collection::vec, option, prelude::*};
 
-use super::*;
+use super::{
+    super::{Choices, markup::Markup},
+    *,
+};
 
 const APART: u64 = 1_000;
 
@@ -15,6 +18,14 @@ fn limits(edits: Option<u64>) -> Limits {
         label: 80,
         files: 10,
         file_bytes: 1 << 20,
+        image_bytes: u64::MAX,
+        together_bytes: u64::MAX,
+        kinds: None,
+        is_wide_counted_twice: false,
+        has_captions: true,
+        choices: Choices::Buttons,
+        markup: Markup::Discord,
+        is_known_again: true,
     }
 }
 
@@ -153,7 +164,7 @@ proptest! {
     #[test]
     fn a_finished_turn_shows_its_pages_below_the_last_request(chat in any_posted(), count in 1usize..5) {
         let posts: Vec<Post> = (0..count).map(|page| post(&page.to_string())).collect();
-        let view = finish(&chat, posts.clone());
+        let view = finish(&chat, posts.clone(), &limits(Some(APART)));
         let mut after = chat;
         let plan = plan(&after, &view, 0, &limits(Some(APART)));
         apply(&mut after, &plan, 0);
@@ -178,6 +189,20 @@ fn a_chat_that_cannot_change_messages_gets_requests_at_once_and_texts_at_the_end
     view.is_final = true;
     let late = plan(&chat, &view, 1, &limits(None));
     assert_eq!(late.operations, [Operation::Send { slot: Slot::Text(0), post: post("t") }]);
+}
+
+#[test]
+fn a_page_that_is_missing_is_sent_and_no_other_where_nothing_can_be_changed() {
+    let posted = |number| Posted {
+        slot: Slot::Text(number),
+        message: format!("m{number}"),
+        shown: None,
+        changed_at: 0,
+    };
+    let view =
+        finish(&[posted(1), posted(2)], vec![post("a"), post("b"), post("c")], &limits(None));
+    let plan = plan(&[posted(1), posted(2)], &view, 0, &limits(None));
+    assert_eq!(plan.operations, [Operation::Send { slot: Slot::Text(0), post: post("a") }]);
 }
 
 #[test]

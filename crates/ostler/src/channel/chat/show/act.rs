@@ -9,7 +9,8 @@ use crate::{
     channel::{
         Next, SendError,
         chat::{
-            Chat,
+            Chat, Slot,
+            draft::View,
             poster::{Poster, Trouble, clock},
         },
     },
@@ -18,6 +19,11 @@ use crate::{
 
 /// The wait after the store or the chat failed.
 const PAUSE: Duration = Duration::from_secs(2);
+/// The wait before the first sign of typing: whoever asked was given one when his
+/// message was taken, and an answer that comes at once needs none.
+const FIRST_TYPING: Duration = Duration::from_secs(1);
+/// The wait for room in the chat.
+const CROWDED: Duration = Duration::from_millis(500);
 /// How often it is looked whether what was said before has arrived.
 const BEHIND: Duration = Duration::from_millis(100);
 /// How often it is looked whether a silent turn still runs.
@@ -31,6 +37,8 @@ pub(super) struct Show {
     /// What shows an earlier try of the same answer, if it still does.
     pub(super) earlier: Option<Arc<Stage>>,
     pub(super) answers: Option<String>,
+    /// How often typing is shown, if not as the chat would have it.
+    pub(super) typing_every: Option<Duration>,
 }
 
 /// Says that a stage is over when it is dropped.
@@ -55,13 +63,19 @@ impl Show {
 
     /// Shows until the turn is over or the stage is to end. What is under way then is
     /// finished: half of it would be a message that nobody knows.
+    ///
+    /// What is done is boxed: thousands of these wait at a time, and few of them do
+    /// anything.
     async fn show(&self, subject: Subject) {
         let (channel, place) = (subject.channel.clone(), subject.place.clone());
         let (chat, store) = (Arc::clone(&self.chat), self.store.clone());
-        let opened = Poster::open(chat, store, subject, self.answers.clone()).await;
-        let Ok(mut poster) = opened else { return };
-        let typing_every = self.chat.limits().typing;
-        let mut typing = typing_every.map(|_| Instant::now());
+        let opened = Box::pin(Poster::open(chat, store, subject, self.answers.clone()));
+        let Ok(mut poster) = opened.await else { return };
+        let usual = self.chat.limits().typing;
+        let typing_every = usual.map(|usual| self.typing_every.unwrap_or(usual));
+        let mut typing = typing_every.map(|_| Instant::now() + FIRST_TYPING);
+        // What could not be changed later would stand in the way of another try.
+        let is_left = self.chat.limits().edits.is_some();
         let mut again = None;
         let mut look_at = Instant::now() + LOOK;
         loop {
@@ -69,11 +83,11 @@ impl Show {
             tokio::select! {
                 () = self.stage.stop.cancelled() => {
                     let has_failed = lock(&self.stage.live).end == Some(End::Failed);
-                    if has_failed {
+                    if has_failed && is_left {
                         let mut view = lock(&self.stage.live).draft.view();
                         view.is_final = true;
                         // Whoever ended this goes on all the same.
-                        poster.finish(&view).await.ok();
+                        Box::pin(poster.finish(&view)).await.ok();
                     }
                     return;
                 }
@@ -82,34 +96,41 @@ impl Show {
                 () = time::sleep_until(due) => {}
             }
             let now = Instant::now();
-            if typing.is_some_and(|at| at <= now) {
-                typing = match self.chat.typing(&place).await {
-                    Ok(()) => typing_every.map(|every| now + every),
-                    Err(_) => Some(now + PAUSE),
-                };
+            if let Some(every) = typing_every.filter(|_| typing.is_some_and(|at| at <= now)) {
+                let wait = if self.type_there(&place).await { every } else { CROWDED };
+                typing = Some(now + wait);
+            }
+            if self.stage.stop.is_cancelled() {
+                continue;
             }
             if look_at <= now {
                 look_at = now + LOOK;
-                if !self.still_runs().await {
+                if !Box::pin(self.still_runs()).await {
                     return;
                 }
-            }
-            // An answer from before stands above this one.
-            if poster.posted().is_empty() && self.is_behind(&channel, &place).await {
-                again = Some(now + BEHIND);
-                continue;
             }
             let (mut view, end) = {
                 let live = lock(&self.stage.live);
                 (live.draft.view(), live.end)
             };
+            if end.is_none() && can_wait(&view) && !self.chat.has_room() {
+                again = Some(now + CROWDED);
+                continue;
+            }
+            // An answer from before stands above this one.
+            let is_first = poster.posted().is_empty() && !view.posts.is_empty();
+            if is_first && Box::pin(self.is_behind(&channel, &place)).await {
+                again = Some(now + BEHIND);
+                continue;
+            }
             let shown = match end {
-                None => poster.show(&view, clock()).await,
+                None => Box::pin(poster.show(&view, clock())).await,
                 // The answer comes in its place.
                 Some(End::Answered) => return,
+                Some(End::Failed) if !is_left => return,
                 Some(End::Failed) => {
                     view.is_final = true;
-                    poster.finish(&view).await.map(|()| None)
+                    Box::pin(poster.finish(&view)).await.map(|()| None)
                 }
             };
             again = match shown {
@@ -118,12 +139,27 @@ impl Show {
                 Err(Trouble::Chat(SendError { next: Next::GiveUp, reason, .. })) => {
                     return tracing::info!(turn = %self.stage.turn, reason, "an answer is not shown while it comes");
                 }
-                Err(Trouble::Chat(_) | Trouble::Store(_)) => Some(now + PAUSE),
+                Err(Trouble::Chat(SendError { next: Next::Retry { after }, .. })) => {
+                    Some(now + after.unwrap_or(PAUSE).max(PAUSE))
+                }
+                Err(Trouble::Store(_)) => Some(now + PAUSE),
             };
             if end.is_some() {
                 return;
             }
         }
+    }
+
+    /// Gives a sign of typing, if there is room for it; returns whether there was. One
+    /// that the chat does not take is not given again before its time. Whoever ends the
+    /// show does not wait for it.
+    async fn type_there(&self, place: &str) -> bool {
+        if !self.chat.has_room() {
+            return false;
+        }
+        let typing = self.chat.typing(place, self.answers.as_deref());
+        let typed = self.stage.stop.run_until_cancelled(typing);
+        typed.await.is_some()
     }
 
     /// Whether something that was said before is still on its way there.
@@ -141,4 +177,10 @@ impl Show {
         let found = self.store.read(turn, |conn, turn| Box::pin(turns::is_running(conn, *turn)));
         found.await.unwrap_or(true)
     }
+}
+
+/// Whether nobody is kept from anything as long as a view is not shown: the answer
+/// will be. A request for permission has nothing else to stand for it.
+fn can_wait(view: &View) -> bool {
+    !view.posts.is_empty() && view.posts.iter().all(|(slot, _)| !matches!(slot, Slot::Asked(_)))
 }

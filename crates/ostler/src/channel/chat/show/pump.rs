@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Live, Stage, act::Show, lock};
 use crate::{
     channel::chat::{
-        Chats,
+        Chats, Duty,
         draft::{Detail, Draft},
     },
     gateway::{
@@ -40,12 +40,23 @@ const PAGE: u32 = 500;
 const REMEMBERED: usize = 10_000;
 /// The wait after the store failed.
 const PAUSE: Duration = Duration::from_secs(2);
+/// How long shows may take to end by themselves: less than the pump has for it.
+const LEAVING: Duration = Duration::from_secs(4);
 
 /// What one needs to know of a turn in order to show it.
 struct Begun {
     subject: Subject,
     answers: Option<String>,
     is_verbose: bool,
+}
+
+/// Whether a turn is shown.
+enum Begin {
+    Now(Arc<Stage>),
+    /// Another gateway shows it; this one may have to later.
+    Elsewhere,
+    /// Nobody in a chat waits for it.
+    Never,
 }
 
 /// How much of the log was read.
@@ -64,8 +75,6 @@ pub(super) struct Pump {
     /// The shows; those that take too long to end go with it.
     pub(super) tasks: JoinSet<()>,
     pub(super) stop: CancellationToken,
-    /// Whether this gateway is the one that speaks.
-    pub(super) on_duty: watch::Receiver<bool>,
     /// Up to where the log was read; nothing before it was looked at.
     pub(super) after: Option<i64>,
     /// Turns that are shown.
@@ -97,16 +106,24 @@ impl Pump {
                 }
             }
         }
-        self.leave_all();
-        while self.tasks.join_next().await.is_some() {}
-    }
-
-    /// Ends all shows, for another gateway has them now, or nobody.
-    fn leave_all(&mut self) {
-        self.turns.clear();
         for stage in lock(&self.stages).values() {
             stage.stop.cancel();
         }
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        // What hangs in a call of the chat is given up, and gone when this returns.
+        if time::timeout(LEAVING, ended).await.is_err() {
+            self.tasks.shutdown().await;
+        }
+    }
+
+    /// Ends the shows that another gateway has now.
+    fn leave_closed(&mut self) {
+        for (subject, stage) in lock(&self.stages).iter() {
+            if !self.chats.is_on_duty(&subject.channel) {
+                stage.stop.cancel();
+            }
+        }
+        self.turns.retain(|_, stage| !stage.stop.is_cancelled());
     }
 
     async fn newest(&mut self) -> Result<Read, StoreError> {
@@ -129,9 +146,13 @@ impl Pump {
 
     async fn event(&mut self, stored: &StoredEvent) -> Result<(), StoreError> {
         let Some(turn) = stored.event.turn else { return Ok(()) };
-        if !*self.on_duty.borrow() {
-            self.leave_all();
-            return Ok(());
+        match self.chats.duty() {
+            Duty::All => {}
+            Duty::Some => self.leave_closed(),
+            Duty::None => {
+                self.leave_closed();
+                return Ok(());
+            }
         }
         if self.others.contains(&turn) {
             if stored.event.kind == "complete" {
@@ -142,12 +163,13 @@ impl Pump {
         let stage = match self.turns.get(&turn) {
             Some(stage) => Arc::clone(stage),
             None => match self.begin(turn, stored).await? {
-                Some(stage) => {
+                Begin::Now(stage) => {
                     self.turns.retain(|_, stage| !*stage.over.borrow());
                     self.turns.insert(turn, Arc::clone(&stage));
                     stage
                 }
-                None => {
+                Begin::Elsewhere => return Ok(()),
+                Begin::Never => {
                     // Some of them never end; those that run are found again.
                     if self.others.len() >= REMEMBERED {
                         self.others.clear();
@@ -167,14 +189,13 @@ impl Pump {
     }
 
     /// Begins to show a turn, if somebody in a chat waits for it.
-    async fn begin(
-        &mut self,
-        turn: TurnId,
-        first: &StoredEvent,
-    ) -> Result<Option<Arc<Stage>>, StoreError> {
+    async fn begin(&mut self, turn: TurnId, first: &StoredEvent) -> Result<Begin, StoreError> {
         let begun = self.store.read(turn, |conn, turn| Box::pin(look(conn, *turn))).await?;
-        let Some(Begun { subject, answers, is_verbose }) = begun else { return Ok(None) };
-        let Some(chat) = self.chats.get(&subject.channel) else { return Ok(None) };
+        let Some(Begun { subject, answers, is_verbose }) = begun else { return Ok(Begin::Never) };
+        let Some(chat) = self.chats.get(&subject.channel) else { return Ok(Begin::Never) };
+        if !self.chats.is_on_duty(&subject.channel) {
+            return Ok(Begin::Elsewhere);
+        }
         // What shows an earlier try ends first; the new one waits for that.
         let earlier = lock(&self.stages).get(&subject).cloned();
         if let Some(earlier) = &earlier {
@@ -205,10 +226,11 @@ impl Pump {
                 Some(earlier) => stages.insert(subject, earlier),
                 None => stages.remove(&subject),
             };
-            return state.map(|_| None);
+            return state.map(|_| Begin::Never);
         }
         let (store, shown) = (self.store.clone(), Arc::clone(&stage));
-        let show = Show { chat, store, stage: shown, earlier, answers };
+        let typing_every = self.policy.borrow().typing_every;
+        let show = Show { chat, store, stage: shown, earlier, answers, typing_every };
         let stages = Arc::clone(&self.stages);
         while self.tasks.try_join_next().is_some() {}
         self.tasks.spawn(async move {
@@ -218,7 +240,7 @@ impl Pump {
                 stages.remove(&subject);
             }
         });
-        Ok(Some(stage))
+        Ok(Begin::Now(stage))
     }
 
     /// Takes what happened in a turn before this one heard of it.

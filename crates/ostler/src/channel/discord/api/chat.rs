@@ -9,10 +9,16 @@ use twilight_http::{
 };
 
 use super::{Api, Trouble, id, payload, to, verdict::changed};
-use crate::channel::{
-    Next, SendError,
-    chat::{Attachment, Changed, Chat, Content, Doing, Limits, Post, Posting, Stands},
-    discord::names,
+use crate::{
+    channel::{
+        Next, SendError,
+        chat::{
+            Attachment, Changed, Chat, Choices, Content, Doing, Limits, Post, Posting, Stands,
+            markup::Markup,
+        },
+        discord::names,
+    },
+    clock::Millis,
 };
 
 /// What Discord takes.
@@ -25,6 +31,15 @@ pub(crate) const LIMITS: Limits = Limits {
     label: 80,
     files: 10,
     file_bytes: 10_000_000,
+    image_bytes: 10_000_000,
+    together_bytes: 100_000_000,
+    kinds: None,
+    is_wide_counted_twice: false,
+    has_captions: true,
+    choices: Choices::Buttons,
+    markup: Markup::Discord,
+    // By its nonce, for some minutes.
+    is_known_again: true,
 };
 
 /// A message, as far as it matters what Discord says of it.
@@ -45,7 +60,11 @@ impl Chat for Api {
         &LIMITS
     }
 
-    fn typing<'a>(&'a self, place: &'a str) -> Doing<'a, ()> {
+    fn has_room(&self) -> bool {
+        self.rate.has_room()
+    }
+
+    fn typing<'a>(&'a self, place: &'a str, _answers: Option<&'a str>) -> Doing<'a, ()> {
         Box::pin(async move {
             let request = to(&Route::CreateTypingTrigger { channel_id: id(place)? });
             self.call(request).await?;
@@ -79,6 +98,11 @@ impl Chat for Api {
             let route = Route::DeleteMessage { channel_id: id(place)?, message_id: id(message)? };
             changed(self.call(to(&route)).await.map(|_| ()))
         })
+    }
+
+    fn find<'a>(&'a self, _: &'a str, _: &'a Post, _: Millis) -> Doing<'a, Vec<String>> {
+        // Discord knows a message again by itself.
+        Box::pin(async { Ok(Vec::new()) })
     }
 }
 

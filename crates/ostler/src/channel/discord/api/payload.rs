@@ -59,11 +59,14 @@ struct Listed<'a> {
 
 /// Makes a new message, with files of these names.
 pub(super) fn posted<'a>(posting: &Posting<'a>, names: &'a [String]) -> Message<'a> {
+    // Who writes from elsewhere may call a message what he likes.
+    let is_id = |id: &&str| id.parse::<u64>().is_ok_and(|id| id != 0);
     Message {
         nonce: Some(nonce(posting.nonce)),
         enforce_nonce: Some(true),
         message_reference: posting
             .answers
+            .filter(is_id)
             .map(|message_id| Reference { message_id, fail_if_not_exists: false }),
         ..edited(posting.post, names)
     }

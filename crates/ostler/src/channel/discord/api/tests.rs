@@ -150,6 +150,78 @@ async fn a_message_waits_as_long_as_discord_says() {
 }
 
 #[tokio::test]
+async fn after_a_limit_of_all_calls_none_is_made_at_once() {
+    let times = Mutex::new(Vec::new());
+    let sent = send(LIMIT, async |asked| {
+        let n_before = {
+            let mut times = times.lock().unwrap();
+            times.push(Instant::now());
+            times.len() - 1
+        };
+        if n_before >= 2 {
+            return asked.answer(200, &json!({"id": "101"}));
+        }
+        let headers =
+            [("x-ratelimit-scope", "global"), ("x-ratelimit-global", "true"), ("retry-after", "1")];
+        let body = json!({"message": "slow down", "retry_after": 0.7, "global": true});
+        asked.answer_with(429, &headers, body.to_string());
+    });
+    assert_eq!(sent.await, Ok("101".to_owned()));
+    let times = times.into_inner().unwrap();
+    let pauses: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses[0] >= lull::FIRST && pauses[1] >= 2 * lull::FIRST, "{pauses:?}");
+}
+
+#[tokio::test]
+async fn the_last_call_that_is_left_is_not_followed_by_one_that_is_refused() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let post = post("hello");
+    let posting = Posting { post: &post, nonce: "n", answers: None };
+    let start = Instant::now();
+    let both = async { tokio::join!(api.send("50", posting), api.send("50", posting)) };
+    let ((one, other), took) = tokio::join!(both, async {
+        let headers = [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset-after", "0.3")];
+        server.next().await.answer_with(200, &headers, json!({"id": "101"}).to_string());
+        let next = server.next().await;
+        let took = start.elapsed();
+        next.answer(200, &json!({"id": "102"}));
+        took
+    });
+    assert_eq!((one.unwrap().message.as_str(), other.unwrap().message.as_str()), ("101", "102"));
+    assert!(took >= Duration::from_millis(300), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_place_that_rests_holds_up_no_other() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let (typed, ()) = tokio::join!(api.typing("50", None), async {
+        let headers = [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset-after", "50")];
+        server.next().await.answer_with(204, &headers, String::new());
+    });
+    typed.unwrap();
+    let (typed, ()) = tokio::join!(api.typing("51", None), async {
+        server.next().await.answer_with(204, &[], String::new());
+    });
+    typed.unwrap();
+}
+
+#[tokio::test]
+async fn what_would_be_too_late_is_not_waited_for() {
+    let mut server = Server::start().await;
+    let api = api(&server, SHORT).with_rate(1);
+    let (typed, ()) = tokio::join!(api.typing("50", None), async {
+        server.next().await.answer_with(204, &[], String::new());
+    });
+    typed.unwrap();
+    assert!(!api.has_room());
+    let error = api.typing("51", None).await.unwrap_err();
+    assert_eq!((error.next, error.is_unsure), (Next::Retry { after: None }, false));
+    assert!(server.try_next().is_none());
+}
+
+#[tokio::test]
 async fn a_limit_without_an_end_is_not_run_against_for_long() {
     let n_asked = AtomicU32::new(0);
     let sent = send(LIMIT, async |asked| {
@@ -192,7 +264,7 @@ async fn what_nobody_takes_was_certainly_not_sent() {
     let error = SendError::from(api.me().await.unwrap_err());
     assert_eq!((error.next, error.is_unsure), (Next::Retry { after: None }, false));
     for place in ["0", "", "general", "-1"] {
-        let error = api.typing(place).await.unwrap_err();
+        let error = api.typing(place, None).await.unwrap_err();
         assert_eq!(error.next, Next::GiveUp, "{place}");
     }
 }
@@ -217,7 +289,7 @@ async fn a_message_is_changed_deleted_or_found_gone() {
     let (deleted, ()) = tokio::join!(api.delete("50", "100"), asked);
     assert_eq!(deleted, Ok(Changed::Done));
     let asked = server.expect("POST /channels/50/typing", 204, &Value::Null);
-    let (typed, ()) = tokio::join!(api.typing("50"), asked);
+    let (typed, ()) = tokio::join!(api.typing("50", None), asked);
     assert_eq!(typed, Ok(()));
 }
 

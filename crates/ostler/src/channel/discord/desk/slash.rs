@@ -144,6 +144,8 @@ impl Slash {
             message: &self.ticket.id,
             name: &self.person.name,
             text,
+            is_called: true,
+            at: None,
             details: Details { sender_name, group, ..Details::default() },
         }
     }

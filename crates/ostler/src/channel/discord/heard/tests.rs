@@ -53,6 +53,7 @@ fn a_message_is_heard_with_its_place_and_its_author() {
         channel: "60".into(),
         guild: Some("10".into()),
         parent: Some("50".into()),
+        is_astray: false,
         channel_name: Some("a thread".into()),
         author: Person { id: "7".into(), name: "ada".into(), is_bot: false },
         roles: vec!["21".into(), "22".into()],

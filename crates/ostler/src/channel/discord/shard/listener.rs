@@ -218,7 +218,7 @@ impl Listener {
             Err(trouble) => {
                 let (channel, why) = (&known.channel, trouble.to_string());
                 tracing::warn!(channel, why, "a channel of Discord could not be looked at");
-                Some(known)
+                Some(Heard { is_astray: trouble.may_pass(), ..known })
             }
         }
     }

@@ -1,0 +1,125 @@
+//! How words are set off in a chat, where that can be done at all. Pure.
+
+use jiff::Timestamp;
+
+/// What a chat makes of marks in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Markup {
+    /// Markdown, with what Discord adds to it.
+    Discord,
+    /// Asterisks, underscores and fences, and no way to escape them.
+    WhatsApp,
+    /// Nothing: every mark is seen.
+    None,
+}
+
+/// What sets words off on WhatsApp.
+const MARKS: [char; 4] = ['*', '_', '~', '`'];
+
+impl Markup {
+    /// Makes our own words strong.
+    pub(crate) fn strong(self, words: &str) -> String {
+        match self {
+            Self::Discord => format!("**{words}**"),
+            Self::WhatsApp => format!("*{words}*"),
+            Self::None => words.to_owned(),
+        }
+    }
+
+    /// Sets a line apart that is beside the point.
+    pub(crate) fn aside(self, line: &str) -> String {
+        match self {
+            Self::Discord => format!("-# {line}"),
+            Self::WhatsApp => format!("_{line}_"),
+            Self::None => format!("({line})"),
+        }
+    }
+
+    /// Returns a line of others that is shown as it is, as far as that can be had.
+    pub(crate) fn as_it_is(self, line: &str) -> String {
+        match self {
+            Self::Discord => escaped(line),
+            // What cannot be escaped is left out.
+            Self::WhatsApp => line.replace(MARKS, ""),
+            Self::None => line.to_owned(),
+        }
+    }
+
+    /// Whether a line of others can be shown as it is, with nothing left out.
+    pub(crate) fn keeps(self, line: &str) -> bool {
+        match self {
+            Self::Discord | Self::None => true,
+            Self::WhatsApp => !line.contains(MARKS),
+        }
+    }
+
+    /// Puts a text into a block that nothing in it can close.
+    pub(crate) fn block(self, text: &str) -> String {
+        match self {
+            Self::Discord => fenced(text),
+            // A longer fence is none there.
+            Self::WhatsApp => format!("```\n{}\n```", text.replace("```", "ˋˋˋ")),
+            Self::None => text.to_owned(),
+        }
+    }
+
+    /// Says until when something can be done, by the seconds since 1970.
+    pub(crate) fn until(self, at: i64) -> String {
+        match self {
+            Self::Discord => format!("Expires <t:{at}:R>"),
+            Self::WhatsApp | Self::None => {
+                let at = Timestamp::from_second(at).unwrap_or(Timestamp::MAX);
+                format!("Expires at {} UTC", at.strftime("%H:%M"))
+            }
+        }
+    }
+}
+
+/// Returns a line of Markdown that is shown as it is.
+fn escaped(line: &str) -> String {
+    let mut escaped = String::with_capacity(line.len());
+    for c in line.chars() {
+        let is_markdown = "\\`*_~|[]()<>#".contains(c);
+        if is_markdown {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// Puts a text into a fence that nothing in it can close.
+fn fenced(text: &str) -> String {
+    let (mut longest, mut run) = (2, 0);
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest + 1);
+    format!("{fence}\n{text}\n{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_set_off_as_the_chat_knows_it() {
+        let all = |by: fn(Markup) -> String| {
+            [Markup::Discord, Markup::WhatsApp, Markup::None].map(by).join(" ")
+        };
+        assert_eq!(all(|markup| markup.strong("x")), "**x** *x* x");
+        assert_eq!(all(|markup| markup.aside("x")), "-# x _x_ (x)");
+        assert_eq!(all(|markup| markup.as_it_is("a*b")), "a\\*b ab a*b");
+        assert!(Markup::Discord.keeps("a*b") && !Markup::WhatsApp.keeps("a*b"));
+        let until = all(|markup| markup.until(3600));
+        assert_eq!(until, "Expires <t:3600:R> Expires at 01:00 UTC Expires at 01:00 UTC");
+    }
+
+    #[test]
+    fn nothing_in_a_block_closes_it() {
+        assert_eq!(Markup::Discord.block("a```b"), "````\na```b\n````");
+        assert_eq!(Markup::WhatsApp.block("a```b"), "```\naˋˋˋb\n```");
+        assert_eq!(Markup::None.block("a```b"), "a```b");
+    }
+}

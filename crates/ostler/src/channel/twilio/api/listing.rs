@@ -1,0 +1,179 @@
+//! What Twilio has: messages that came and went, and numbers.
+
+use jiff::{Timestamp, fmt::rfc2822};
+use serde::Deserialize;
+
+use super::{Api, Part, form};
+use crate::channel::twilio::code::Trouble;
+
+/// How many things a page has, and how many pages are read.
+const PAGE: &str = "100";
+const PAGES: usize = 100;
+
+/// A message that Twilio has.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Message {
+    pub(crate) sid: String,
+    pub(crate) from: Option<String>,
+    pub(crate) to: Option<String>,
+    pub(crate) body: Option<String>,
+    pub(crate) direction: Option<String>,
+    pub(crate) date_created: Option<String>,
+    /// A number that is written as a text.
+    pub(crate) num_media: Option<String>,
+    pub(crate) status: Option<String>,
+    pub(crate) error_code: Option<u32>,
+    pub(crate) messaging_service_sid: Option<String>,
+}
+
+impl Message {
+    /// Returns when it was made.
+    pub(crate) fn made_at(&self) -> Option<Timestamp> {
+        rfc2822::parse(self.date_created.as_deref()?).ok().map(|at| at.timestamp())
+    }
+
+    pub(crate) fn n_media(&self) -> usize {
+        self.num_media.as_deref().and_then(|number| number.parse().ok()).unwrap_or_default()
+    }
+}
+
+/// A message of a group.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Listed {
+    pub(crate) sid: String,
+    pub(crate) author: Option<String>,
+    pub(crate) body: Option<String>,
+    pub(crate) date_created: Option<Timestamp>,
+    pub(crate) participant_sid: Option<String>,
+}
+
+/// Which messages are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) to: Option<&'a str>,
+    pub(crate) from: Option<&'a str>,
+    pub(crate) since: Timestamp,
+    /// Whether Twilio chooses by the time. What is not sent yet has none by which it
+    /// could.
+    pub(crate) is_dated: bool,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    messages: Vec<Message>,
+    next_page_uri: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Files {
+    media_list: Vec<File>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    sid: String,
+    content_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    messages: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Numbers {
+    incoming_phone_numbers: Vec<Number>,
+}
+
+/// A number of the account's.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Number {
+    pub(crate) sms_url: Option<String>,
+    pub(crate) sms_method: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Senders {
+    senders: Vec<Sender>,
+}
+
+/// A number that has WhatsApp.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Sender {
+    pub(crate) sender_id: String,
+    pub(crate) status: Option<String>,
+    pub(crate) webhook: Option<Hook>,
+}
+
+/// Where it is told what comes to such a number.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Hook {
+    pub(crate) callback_url: Option<String>,
+    pub(crate) callback_method: Option<String>,
+}
+
+impl Api {
+    /// Returns messages, the newest first, and perhaps some from before. There are more
+    /// than ten thousand of them only if nobody has looked for very long.
+    pub(crate) async fn messages(&self, wanted: Wanted<'_>) -> Result<Vec<Message>, Trouble> {
+        let since = wanted.since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let mut query = vec![("PageSize", PAGE)];
+        query.extend(wanted.is_dated.then_some(("DateSent>", since.as_str())));
+        query.extend(wanted.to.map(|to| ("To", to)));
+        query.extend(wanted.from.map(|from| ("From", from)));
+        let mut url = self.of_account(&format!("/Messages.json?{}", form(&query)));
+        // Twilio writes moments by the second.
+        let first = Timestamp::from_second(wanted.since.as_second()).unwrap_or(wanted.since);
+        let mut messages = Vec::new();
+        for _ in 0..PAGES {
+            let page: Page = self.get(&url).await?;
+            let oldest = page.messages.last().and_then(Message::made_at);
+            messages.extend(page.messages);
+            match page.next_page_uri.filter(|_| oldest.is_none_or(|at| first <= at)) {
+                Some(next) => url = self.at(Part::Core, &next),
+                None => return Ok(messages),
+            }
+        }
+        tracing::warn!(messages = messages.len(), "Twilio has older messages that are not read");
+        Ok(messages)
+    }
+
+    /// Looks whether messages may be looked at, and at none of them.
+    pub(crate) async fn may_look(&self) -> Result<(), Trouble> {
+        let url = self.of_account("/Messages.json?PageSize=1");
+        self.get::<Page>(&url).await.map(drop)
+    }
+
+    /// Returns where the files of a message are, each with its type.
+    pub(crate) async fn files(
+        &self,
+        message: &str,
+    ) -> Result<Vec<(String, Option<String>)>, Trouble> {
+        let files: Files =
+            self.get(&self.of_account(&format!("/Messages/{message}/Media.json"))).await?;
+        let url = |file: &str| self.of_account(&format!("/Messages/{message}/Media/{file}"));
+        Ok(files.media_list.into_iter().map(|file| (url(&file.sid), file.content_type)).collect())
+    }
+
+    /// Returns the newest messages of a group, the newest first.
+    pub(crate) async fn group(&self, group: &str) -> Result<Vec<Listed>, Trouble> {
+        let path = format!("/v1/Conversations/{group}/Messages?Order=desc&PageSize={PAGE}");
+        let page: Group = self.get(&self.at(Part::Conversations, &path)).await?;
+        Ok(page.messages)
+    }
+
+    /// Returns a number, if it is the account's.
+    pub(crate) async fn number(&self, number: &str) -> Result<Option<Number>, Trouble> {
+        let query = form(&[("PhoneNumber", number)]);
+        let url = self.of_account(&format!("/IncomingPhoneNumbers.json?{query}"));
+        let found: Numbers = self.get(&url).await?;
+        Ok(found.incoming_phone_numbers.into_iter().next())
+    }
+
+    /// Returns the numbers that have WhatsApp.
+    pub(crate) async fn senders(&self) -> Result<Vec<Sender>, Trouble> {
+        let path = format!("/v2/Channels/Senders?Channel=whatsapp&PageSize={PAGE}");
+        let found: Senders = self.get(&self.at(Part::Messaging, &path)).await?;
+        Ok(found.senders)
+    }
+}

@@ -1,0 +1,328 @@
+//! WhatsApp, SMS and groups as chats: messages are sent, and stay as they are.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use tokio::{sync::watch, task};
+
+use super::{
+    Line,
+    api::{Api, Outgoing, Wanted},
+    code::Trouble,
+    kind::Kind,
+};
+use crate::{
+    channel::{
+        Next, SendError,
+        chat::{Changed, Chat, Doing, Limits, Look, Post, Posting, Slot, Stands},
+    },
+    clock::Millis,
+    config::{Receive, Twilio},
+    gateway::policy::Policy,
+    media::hosting::Hosting,
+    store::{
+        Store, StoreError, contacts,
+        posts::{self, StoredPost, Subject},
+    },
+};
+
+/// For how long somebody on WhatsApp can be answered.
+pub(crate) const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest text of a message that has buttons.
+const WITH_BUTTONS: usize = 1024;
+/// What messages of a trial account begin with.
+const TRIAL: &str = "Sent from your Twilio trial account -";
+/// How far clocks may be apart.
+const SKEW: SignedDuration = SignedDuration::from_secs(120);
+/// Why something waits until somebody writes. It is sent then, by this very reason.
+pub(crate) const WAITS: &str = "the person has not written for a day, and WhatsApp takes nothing but templates until he does; \
+     it is sent when he writes";
+
+/// One sort of conversations.
+#[derive(Clone, Debug)]
+pub(crate) struct TwilioChat {
+    kind: Kind,
+    limits: Limits,
+    api: Arc<Api>,
+    hosting: Hosting,
+    config: Arc<Twilio>,
+    /// Whether Twilio says what became of messages.
+    is_called: bool,
+    store: Store,
+    policy: watch::Receiver<Arc<Policy>>,
+}
+
+impl TwilioChat {
+    pub(crate) fn new(
+        kind: Kind,
+        line: &Line,
+        store: Store,
+        policy: watch::Receiver<Arc<Policy>>,
+    ) -> Self {
+        let Line { api, hosting, config, .. } = line.clone();
+        let limits = kind.limits(config.public_url.is_some());
+        let is_called = config.receives() == Receive::Webhook;
+        Self { kind, limits, api, hosting, config, is_called, store, policy }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Makes a message to somebody, with nothing in it.
+    fn to(&self, place: &str) -> Outgoing {
+        let (from, service) = match self.kind {
+            Kind::WhatsApp => (self.config.whatsapp_number(), None),
+            Kind::Sms => (self.config.sms_from.as_deref(), self.config.messaging_service.clone()),
+            Kind::Group => (None, None),
+        };
+        Outgoing {
+            to: self.kind.address(place),
+            // The service chooses, if there is one.
+            from: from.filter(|_| service.is_none()).map(|number| self.kind.address(number)),
+            service,
+            status: self.url("/twilio/status").filter(|_| self.is_called),
+            ..Outgoing::default()
+        }
+    }
+
+    /// Returns a URL of this gateway's by which Twilio reaches it.
+    fn url(&self, path: &str) -> Option<String> {
+        let base = self.config.public_url.as_deref()?;
+        Some(format!("{}{path}", base.trim_end_matches('/')))
+    }
+
+    /// Lets Twilio fetch the files of a message.
+    async fn offer(&self, post: &Post) -> Result<Vec<String>, SendError> {
+        let mut urls = Vec::with_capacity(post.files.len());
+        for file in &post.files {
+            let failed = |why: String| SendError {
+                reason: format!("a file could not be offered: {why}"),
+                next: Next::Retry { after: None },
+                is_unsure: false,
+            };
+            let (hosting, file) = (self.hosting.clone(), file.clone());
+            let offered = task::spawn_blocking(move || hosting.offer(&file, Millis::now()));
+            let offered = offered.await.map_err(|error| failed(error.to_string()))?;
+            let link = offered.map_err(|error| failed(error.to_string()))?;
+            urls.extend(self.url(&link.path()));
+        }
+        Ok(urls)
+    }
+
+    /// Returns an error if WhatsApp would take nothing for somebody now. He is called
+    /// by a template then, once.
+    async fn check_window(&self, place: &str) -> Result<(), SendError> {
+        if self.kind != Kind::WhatsApp || self.is_window_open(place).await? {
+            return Ok(());
+        }
+        self.call(place).await?;
+        // He may have written meanwhile.
+        if self.is_window_open(place).await? {
+            return Ok(());
+        }
+        Err(SendError { reason: WAITS.to_owned(), next: Next::GiveUp, is_unsure: false })
+    }
+
+    /// Whether somebody has written within a day.
+    async fn is_window_open(&self, place: &str) -> Result<bool, SendError> {
+        let args = (self.kind.channel(), place.to_owned());
+        let contact = self
+            .store
+            .read(args, |conn, (channel, place)| Box::pin(contacts::find(conn, channel, place)));
+        let contact = contact.await.map_err(away)?;
+        let until = contact.map(|contact| contact.heard_at.after(WINDOW));
+        Ok(until.is_some_and(|until| Millis::now() < until))
+    }
+
+    /// Tells somebody by a template that something waits for him, once until he
+    /// writes.
+    pub(crate) async fn call(&self, place: &str) -> Result<(), SendError> {
+        let Some(template) = self.policy.borrow().twilio.window_template.clone() else {
+            tracing::warn!(
+                "a message by WhatsApp waits until its reader writes: he has not for a day. \
+                 twilio.window_template names a template that would call him"
+            );
+            return Ok(());
+        };
+        let args = (self.kind.channel(), place.to_owned(), Millis::now());
+        let is_new = self.store.write(args, |conn, (channel, place, now)| {
+            Box::pin(contacts::called(conn, channel, place, *now))
+        });
+        if !is_new.await.map_err(away)? {
+            return Ok(());
+        }
+        let template = Some((template, "{}".to_owned()));
+        let sent = self.api.send(&Outgoing { template, ..self.to(place) }).await;
+        let error = match sent {
+            Ok(message) => {
+                tracing::info!("somebody on WhatsApp was called by the template");
+                return self.note_call(place, message).await.map_err(away);
+            }
+            Err(trouble) => SendError::from(trouble),
+        };
+        if error.is_unsure {
+            tracing::warn!(why = error.reason, "the template may have been sent");
+            return Ok(());
+        }
+        let args = (self.kind.channel(), place.to_owned());
+        let noted = self.store.write_repeatable(args, |conn, (channel, place)| {
+            Box::pin(contacts::not_called(conn, channel, place))
+        });
+        noted.await.map_err(away)?;
+        match error.next {
+            Next::Retry { .. } => Err(error),
+            Next::GiveUp => {
+                tracing::error!(
+                    why = error.reason,
+                    "the template was not sent; check twilio.window_template"
+                );
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes by which message somebody was called, so that it is heard of if that does
+    /// not arrive.
+    async fn note_call(&self, place: &str, message: String) -> Result<(), StoreError> {
+        let (channel, place) = (self.kind.channel().to_owned(), place.to_owned());
+        let subject = Subject { id: format!("call:{place}"), channel, place };
+        let slot = Slot::Note.to_string();
+        let post = StoredPost { slot, message: Some(message), posted_at: Millis::now() };
+        let noted = self.store.write_repeatable((subject, post), |conn, (subject, post)| {
+            Box::pin(posts::note(conn, subject, post))
+        });
+        noted.await
+    }
+
+    /// Returns the template that a post is sent by, if it is.
+    fn template_of(&self, post: &Post) -> Option<String> {
+        let template = self.policy.borrow().twilio.approval_template.clone();
+        template.filter(|_| self.kind == Kind::WhatsApp && has_decisions(post))
+    }
+
+    /// Makes a message of a post.
+    async fn outgoing(&self, place: &str, post: &Post) -> Result<Outgoing, SendError> {
+        let message = Outgoing { body: post.text.clone(), ..self.to(place) };
+        match self.template_of(post) {
+            Some(template) => {
+                let variables = json!({ "1": post.text }).to_string();
+                Ok(Outgoing { template: Some((template, variables)), ..message })
+            }
+            None => Ok(Outgoing { media: self.offer(post).await?, ..message }),
+        }
+    }
+}
+
+impl Chat for TwilioChat {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn typing<'a>(&'a self, _place: &'a str, answers: Option<&'a str>) -> Doing<'a, ()> {
+        Box::pin(async move {
+            match answers.filter(|_| self.kind == Kind::WhatsApp) {
+                Some(message) => Ok(self.api.typing(message).await?),
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn send<'a>(&'a self, place: &'a str, posting: Posting<'a>) -> Doing<'a, Stands> {
+        Box::pin(async move {
+            let message = if self.kind == Kind::Group {
+                self.api.say(place, &posting.post.text).await?
+            } else {
+                self.check_window(place).await?;
+                let message = self.outgoing(place, posting.post).await?;
+                self.api.send(&message).await?
+            };
+            Ok(Stands { message, is_as_sent: true })
+        })
+    }
+
+    fn edit<'a>(&'a self, _: &'a str, _: &'a str, _: &'a Post) -> Doing<'a, Changed> {
+        // Nothing that was sent can be changed.
+        Box::pin(async { Ok(Changed::Done) })
+    }
+
+    fn delete<'a>(&'a self, _: &'a str, _: &'a str) -> Doing<'a, Changed> {
+        Box::pin(async { Ok(Changed::Done) })
+    }
+
+    fn find<'a>(&'a self, place: &'a str, post: &'a Post, since: Millis) -> Doing<'a, Vec<String>> {
+        Box::pin(async move {
+            let since = Timestamp::from_millisecond(since.0).unwrap_or(Timestamp::MIN);
+            let ahead = self.api.clock_skew().unwrap_or_default().max(SignedDuration::ZERO);
+            let since = since.saturating_sub(SKEW + ahead).unwrap_or(Timestamp::MIN);
+            Ok(match self.kind {
+                Kind::Group => self.found_in_group(place, post, since).await?,
+                Kind::WhatsApp | Kind::Sms => self.found(place, post, since).await?,
+            })
+        })
+    }
+}
+
+impl TwilioChat {
+    async fn found(
+        &self,
+        place: &str,
+        post: &Post,
+        since: Timestamp,
+    ) -> Result<Vec<String>, Trouble> {
+        let Outgoing { to, from, .. } = self.to(place);
+        let wanted = Wanted { to: Some(&to), from: from.as_deref(), since, is_dated: false };
+        let is_by_template = self.template_of(post).is_some();
+        let is_it = |body: Option<&str>| match body {
+            // What stands around it is up to the template.
+            Some(body) if is_by_template => body.contains(post.text.trim()),
+            body => is_same(body, &post.text),
+        };
+        let found = self.api.messages(wanted).await?.into_iter().rev().filter(|message| {
+            message.made_at().is_none_or(|at| since <= at)
+                && message.direction.as_deref() != Some("inbound")
+                && is_it(message.body.as_deref())
+                && message.n_media() == post.files.len()
+        });
+        Ok(found.map(|message| message.sid).collect())
+    }
+
+    async fn found_in_group(
+        &self,
+        place: &str,
+        post: &Post,
+        since: Timestamp,
+    ) -> Result<Vec<String>, Trouble> {
+        let found = self.api.group(place).await?.into_iter().rev().filter(|message| {
+            message.date_created.is_none_or(|at| since <= at)
+                // What people wrote has the one of them who did.
+                && message.participant_sid.is_none()
+                && is_same(message.body.as_deref(), &post.text)
+        });
+        Ok(found.map(|message| message.sid).collect())
+    }
+}
+
+/// Whether a message asks for a yes or a no, and can have buttons for that. Those of
+/// questions are others each time.
+fn has_decisions(post: &Post) -> bool {
+    let can_deny = post.buttons.iter().any(|button| button.look == Look::Bad);
+    can_deny && post.text.encode_utf16().count() <= WITH_BUTTONS
+}
+
+/// Whether a text that Twilio has is this one. White space around it may be gone, and
+/// a trial account's messages begin with words of Twilio's.
+fn is_same(body: Option<&str>, text: &str) -> bool {
+    let body = body.unwrap_or_default().trim();
+    body.strip_prefix(TRIAL).unwrap_or(body).trim() == text.trim()
+}
+
+/// The store is away; nothing has left by that.
+fn away(error: StoreError) -> SendError {
+    SendError {
+        reason: format!("the store cannot be used: {error}"),
+        next: Next::Retry { after: None },
+        is_unsure: false,
+    }
+}

@@ -1,0 +1,225 @@
+//! Whether it all works: the login, the numbers, the groups, whether Twilio can reach
+//! this gateway, and the clock. For `ostler doctor`; nothing is changed and nobody
+//! written to.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use super::{
+    api::{Account, Api, Hook, Listed, Login, Number, Sender},
+    code::Trouble,
+    kind::Kind,
+    webhook::FORGED,
+};
+use crate::{
+    channel::finding::{Finding, bad, clock, good},
+    clients::{self, Clients},
+    config::{Receive, Secret, Twilio},
+};
+
+/// How long it may take to reach this gateway by way of the public address.
+const REACH: Duration = Duration::from_secs(10);
+/// How much is read of what answers there.
+const START: usize = 1024;
+/// The number that everybody's sandbox has.
+const SANDBOX: &str = "+14155238886";
+/// What to do about a number that WhatsApp does not know.
+const SENDERS: &str =
+    "register it under Messaging → Senders → WhatsApp senders, or use the sandbox";
+
+/// Looks at everything that can be looked at, with what calls are made with and with
+/// the account's token.
+pub(crate) async fn check(twilio: &Twilio, login: Login, token: Option<Secret>) -> Vec<Finding> {
+    let is_key = login.user != login.account;
+    let api = Api::new(login, twilio.api_url.as_deref());
+    let mut findings = Vec::new();
+    if is_key {
+        if let Some(password) = token {
+            // The key may not look at the account, and Twilio's calls are known by the token.
+            let account = api.account_sid().to_owned();
+            let login = Login { user: account.clone(), account, password };
+            findings.push(account_of(Api::new(login, twilio.api_url.as_deref()).account().await));
+        }
+        findings.push(key(api.may_look().await));
+    } else {
+        findings.push(account_of(api.account().await));
+    }
+    if findings.iter().any(|finding| !finding.is_ok) {
+        // Nothing else would be told more than that.
+        return findings;
+    }
+    let called = called(twilio);
+    if let Some(number) = twilio.whatsapp_number() {
+        findings.push(match number {
+            SANDBOX => good("WhatsApp answers from Twilio's sandbox"),
+            number => whatsapp(number, called.as_deref(), api.senders().await),
+        });
+    }
+    if let Some(number) = twilio.sms_from.as_deref() {
+        findings.push(sms(number, called.as_deref(), api.number(number).await));
+    }
+    for sid in &twilio.groups {
+        findings.extend(group(sid, api.group(sid).await));
+    }
+    findings.push(reach(twilio).await);
+    findings.extend(api.clock_skew().map(|skew| clock(skew, "Twilio")));
+    findings
+}
+
+/// Returns the URL that Twilio has to call for a number; nothing if it need not, or
+/// if a service of Twilio's is between, which has a URL of its own.
+fn called(twilio: &Twilio) -> Option<String> {
+    let is_called = twilio.receives() == Receive::Webhook && twilio.messaging_service.is_none();
+    twilio.public_url.as_deref().filter(|_| is_called).map(messages)
+}
+
+/// Returns where this gateway is told of messages.
+fn messages(public_url: &str) -> String {
+    format!("{}/twilio/messages", public_url.trim_end_matches('/'))
+}
+
+fn account_of(account: Result<Account, Trouble>) -> Finding {
+    match account {
+        Ok(Account { status, friendly_name }) if status == "active" => {
+            good(format!("Twilio takes the token; the account is {friendly_name:?}"))
+        }
+        Ok(Account { status, .. }) => {
+            bad(format!("the account is {status}"), Some("look at the account in Twilio's console"))
+        }
+        Err(trouble) => {
+            let fix = if trouble.is_login_refused() || trouble.is_missing() {
+                "copy Account SID and Auth Token from Twilio's console to twilio.account_sid and \
+                 twilio.auth_token (TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN)"
+            } else {
+                "check the network, and twilio.api_url if it is set"
+            };
+            bad(format!("the account could not be looked at: {trouble}"), Some(fix))
+        }
+    }
+}
+
+/// Says whether a key is taken. One that may not look at the account may look at its
+/// messages.
+fn key(looked: Result<(), Trouble>) -> Finding {
+    match looked {
+        Ok(()) => good("Twilio takes the API key"),
+        Err(trouble) if trouble.is_login_refused() => bad(
+            format!("the API key is refused: {trouble}"),
+            Some(
+                "make a standard key in Twilio's console, under API keys & tokens, and set \
+                 twilio.api_key and twilio.api_secret (TWILIO_API_KEY, TWILIO_API_SECRET)",
+            ),
+        ),
+        Err(trouble) => bad(
+            format!("the API key could not be tried: {trouble}"),
+            Some("check twilio.account_sid, the network, and twilio.api_url if it is set"),
+        ),
+    }
+}
+
+fn whatsapp(number: &str, called: Option<&str>, senders: Result<Vec<Sender>, Trouble>) -> Finding {
+    let id = Kind::WhatsApp.address(number);
+    let senders = match senders {
+        Ok(senders) => senders,
+        Err(trouble) => {
+            return bad(
+                format!("the numbers with WhatsApp could not be looked at: {trouble}"),
+                None,
+            );
+        }
+    };
+    let Some(sender) = senders.into_iter().find(|sender| sender.sender_id == id) else {
+        return bad(format!("{number} has no WhatsApp"), Some(SENDERS));
+    };
+    let status = sender.status.unwrap_or_default();
+    if !status.starts_with("ONLINE") {
+        return bad(
+            format!("{number} is {status} for WhatsApp"),
+            Some("look at it under Messaging → Senders → WhatsApp senders"),
+        );
+    }
+    let hook = sender.webhook.map(|Hook { callback_url, callback_method }| {
+        (callback_url.unwrap_or_default(), callback_method.unwrap_or_default())
+    });
+    told(number, called, hook).unwrap_or_else(|| good(format!("WhatsApp answers from {number}")))
+}
+
+fn sms(number: &str, called: Option<&str>, found: Result<Option<Number>, Trouble>) -> Finding {
+    let found = match found {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            return bad(
+                format!("{number} is not a number of this account"),
+                Some("set twilio.sms_from to one under Phone Numbers → Manage → Active numbers"),
+            );
+        }
+        Err(trouble) => return bad(format!("{number} could not be looked at: {trouble}"), None),
+    };
+    let hook = (found.sms_url.unwrap_or_default(), found.sms_method.unwrap_or_default());
+    told(number, called, Some(hook)).unwrap_or_else(|| good(format!("SMS answers from {number}")))
+}
+
+/// Says what is wrong with where Twilio tells of messages to a number, by the URL that
+/// is set there and its method, if Twilio says.
+fn told(number: &str, called: Option<&str>, hook: Option<(String, String)>) -> Option<Finding> {
+    let (wanted, (url, method)) = (called?, hook?);
+    // What is after it says how Twilio calls, and is not called.
+    let url = url.split_once('#').map_or(url.as_str(), |(url, _)| url);
+    let fix = "set that URL in Twilio's console where the number is, for when a message comes \
+               in, with HTTP POST";
+    if url != wanted {
+        let now = if url.is_empty() { "nobody".to_owned() } else { url.to_owned() };
+        let text = format!("messages to {number} are told to {now}, not to {wanted}");
+        return Some(bad(text, Some(fix)));
+    }
+    let is_post = method.is_empty() || method.eq_ignore_ascii_case("POST");
+    (!is_post).then(|| bad(format!("{wanted} is called with {method} for {number}"), Some(fix)))
+}
+
+/// Says what is wrong with a group.
+fn group(sid: &str, found: Result<Vec<Listed>, Trouble>) -> Option<Finding> {
+    match found {
+        Ok(_) => None,
+        Err(trouble) if trouble.is_missing() => Some(bad(
+            format!("there is no group {sid}"),
+            Some("set twilio.groups to those under Conversations → Manage → Conversations"),
+        )),
+        Err(trouble) => {
+            Some(bad(format!("the group {sid} could not be looked at: {trouble}"), None))
+        }
+    }
+}
+
+/// Looks whether this gateway can be reached where Twilio looks for it. Without a
+/// signature it refuses everybody in words of its own, and that is how it is known.
+async fn reach(twilio: &Twilio) -> Finding {
+    let Some(public) =
+        twilio.public_url.as_deref().filter(|_| twilio.receives() == Receive::Webhook)
+    else {
+        return good("Twilio is asked for messages, and need not reach this gateway");
+    };
+    let url = messages(public);
+    let clients = Clients::new(REACH);
+    let called = async {
+        let response = clients.client(&url)?.post(&url).send().await?;
+        let status = response.status();
+        let mut start = Vec::new();
+        clients::read_start(response, START, &mut start).await.ok();
+        Ok::<_, reqwest::Error>((status, start))
+    };
+    let fix = "run `ostler serve`, and let the proxy or tunnel pass /twilio/ and /media/ on to it";
+    match tokio::time::timeout(REACH, called).await {
+        Ok(Ok((status, said))) if status.as_u16() == 403 && said == FORGED.as_bytes() => {
+            good(format!("a gateway answers at {url}"))
+        }
+        Ok(Ok((status, _))) => {
+            bad(format!("{url} answered with {status}, which is not this gateway"), Some(fix))
+        }
+        Ok(Err(error)) => {
+            bad(format!("{url} could not be reached: {}", error.without_url()), Some(fix))
+        }
+        Err(_) => bad(format!("{url} did not answer in time"), Some(fix)),
+    }
+}

@@ -1,0 +1,314 @@
+//! Answers to what an agent asks, in words: a number, a yes or a no, or whatever is
+//! written where a question is open. What somebody means is decided by `meant`, which
+//! is pure; whether he may decide it, elsewhere.
+
+use serde_json::Value;
+
+use super::{Desk, note};
+use crate::{
+    channel::{
+        access::{self, Rules},
+        chat::{
+            Limits, Slot,
+            draft::{Detail, Draft},
+            intake::{Given, Intake},
+        },
+        twilio::heard::Heard,
+    },
+    id::PermissionId,
+    store::{
+        Conn, StoreError,
+        permissions::{self, StoredRequest},
+        posts, turns,
+    },
+};
+
+/// What a request offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Offer {
+    request: PermissionId,
+    is_open: bool,
+    is_question: bool,
+    /// Who may answer it.
+    asked_of: Option<String>,
+    /// What the agent takes as an answer.
+    choices: Vec<String>,
+}
+
+/// Something that may be an answer.
+#[derive(Clone, Copy, Debug)]
+struct Answer<'a> {
+    text: &'a str,
+    sender: &'a str,
+    is_owner: bool,
+    /// Whether it was said to the agent, and not to others who are there.
+    is_called: bool,
+}
+
+/// An answer that somebody gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Meant {
+    request: PermissionId,
+    choice: String,
+    text: Option<String>,
+}
+
+impl Desk {
+    /// Returns which request a message answers, if it does.
+    pub(super) async fn answer_of(
+        &self,
+        intake: &Intake,
+        heard: &Heard,
+        rules: &Rules<'_>,
+        is_called: bool,
+    ) -> Result<Option<Meant>, StoreError> {
+        let args = (intake.channel, heard.place.clone(), heard.answers.clone());
+        let asked = intake.store.read(args, |conn, (channel, place, answers)| {
+            Box::pin(asked(conn, channel, place, answers.as_deref()))
+        });
+        let (requests, quoted) = asked.await?;
+        if requests.is_empty() {
+            return Ok(None);
+        }
+        let offers = offers(&requests, intake.chat.limits());
+        let (text, sender) = (heard.text.as_str(), heard.from.as_str());
+        let is_owner = access::is_owner(rules, sender);
+        let said = Answer { text, sender, is_owner, is_called };
+        Ok(meant(said, &offers, quoted))
+    }
+
+    /// Gives an answer, once, and says why if it is not taken.
+    pub(super) async fn answer(
+        &self,
+        intake: &Intake,
+        heard: &Heard,
+        answer: Meant,
+        rules: &Rules<'_>,
+    ) -> Result<(), StoreError> {
+        if !note(intake, heard).await? {
+            return Ok(());
+        }
+        let given = Given {
+            request: answer.request,
+            choice: &answer.choice,
+            text: answer.text.as_deref(),
+            place: &heard.place,
+            sender: &heard.from,
+        };
+        if let Err(why) = intake.answer(given, rules).await {
+            intake.tell(&heard.place, &heard.message, why);
+        }
+        Ok(())
+    }
+}
+
+/// Returns what was asked in the turn that runs at a place, and the request that
+/// somebody's message refers to, with all of its turn.
+async fn asked(
+    conn: &mut Conn,
+    channel: &str,
+    place: &str,
+    answers: Option<&str>,
+) -> Result<(Vec<StoredRequest>, Option<PermissionId>), StoreError> {
+    let quoted = match answers {
+        Some(message) => posts::by_message(conn, channel, message).await?.map(|part| part.slot),
+        None => None,
+    };
+    let quoted = quoted.as_deref().and_then(request_of);
+    let newest = posts::last_asked(conn, channel, place).await?;
+    let Some(id) = quoted.or_else(|| newest.as_deref().and_then(request_of)) else {
+        return Ok((Vec::new(), None));
+    };
+    let Some(request) = permissions::find(conn, id).await? else {
+        return Ok((Vec::new(), None));
+    };
+    let turn = request.request.turn;
+    if quoted.is_none() && !turns::is_running(conn, turn).await? {
+        return Ok((Vec::new(), None));
+    }
+    Ok((permissions::of_turn(conn, turn).await?, quoted))
+}
+
+fn request_of(slot: &str) -> Option<PermissionId> {
+    match Slot::parse(slot) {
+        Some(Slot::Asked(id)) => id.parse().ok(),
+        Some(Slot::Text(_) | Slot::Note) | None => None,
+    }
+}
+
+/// Returns what requests offer, with the choices as they were numbered when they
+/// were shown.
+fn offers(requests: &[StoredRequest], limits: &Limits) -> Vec<Offer> {
+    let mut draft = Draft::new(limits, Detail::Quiet);
+    let mut offers = Vec::with_capacity(requests.len());
+    let mut n_known = 0;
+    for stored in requests {
+        let mut body: Value = serde_json::from_str(&stored.request.body).unwrap_or_default();
+        let is_question = body.get("kind").and_then(Value::as_str) == Some("question");
+        if let Some(fields) = body.as_object_mut() {
+            fields.insert("id".to_owned(), stored.id.to_string().into());
+        }
+        draft.event("permission", &body);
+        let all = draft.choices();
+        let own = all.iter().skip(n_known).filter_map(|choice| choice.split_once(':'));
+        let choices = own.map(|(_, choice)| choice.to_owned()).collect();
+        n_known = all.len();
+        let is_open = stored.resolution.is_none();
+        let asked_of = stored.request.asked_of.clone();
+        offers.push(Offer { request: stored.id, is_open, is_question, asked_of, choices });
+    }
+    offers
+}
+
+/// Says what somebody means, if it is an answer.
+fn meant(answer: Answer<'_>, offers: &[Offer], quoted: Option<PermissionId>) -> Option<Meant> {
+    let Answer { text, sender, is_owner, is_called } = answer;
+    let open: Vec<&Offer> = offers.iter().filter(|offer| offer.is_open).collect();
+    let said = text.trim().trim_end_matches(['.', '!', ')']).trim_end();
+    if let Ok(number) = said.parse::<usize>() {
+        let numbered = offers
+            .iter()
+            .flat_map(|offer| offer.choices.iter().map(|choice| (offer.request, choice.clone())));
+        let (request, choice) = numbered.into_iter().nth(number.checked_sub(1)?)?;
+        // A number after the last request was decided is what it says.
+        let is_answer = !open.is_empty() || quoted.is_some();
+        return is_answer.then_some(Meant { request, choice, text: None });
+    }
+    // Words are clear only if one thing is asked, or he says which he means.
+    let offer = match (quoted, open.as_slice()) {
+        (Some(request), _) => offers.iter().find(|offer| offer.request == request)?,
+        (None, [only]) => *only,
+        (None, _) => return None,
+    };
+    // Others who are there may speak of something else.
+    let is_his = offer.asked_of.as_deref().is_none_or(|it| it == sender) || is_owner;
+    if !is_called && (offer.is_question || !is_his) {
+        return None;
+    }
+    if offer.is_question {
+        let text = offer.is_open.then(|| text.to_owned())?;
+        let request = offer.request;
+        return Some(Meant { request, choice: "text".to_owned(), text: Some(text) });
+    }
+    let choice = word(said)?;
+    let is_offered = offer.choices.iter().any(|offered| offered == choice);
+    is_offered.then(|| Meant { request: offer.request, choice: choice.to_owned(), text: None })
+}
+
+/// Returns the decision that a word is.
+fn word(said: &str) -> Option<&'static str> {
+    match said.to_lowercase().as_str() {
+        "yes" | "y" | "ok" | "okay" | "allow" | "👍" => Some("allow"),
+        "always" | "allow always" | "allow for this session" => Some("allow_always"),
+        "no" | "n" | "deny" | "👎" => Some("deny"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn offer(is_open: bool, choices: &[&str]) -> Offer {
+        let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
+        let asked_of = Some(ANN.to_owned());
+        Offer { request: PermissionId::new(), is_open, is_question: false, asked_of, choices }
+    }
+
+    const ANN: &str = "+15551110001";
+
+    /// Says what Ann means.
+    fn meant(text: &str, offers: &[Offer], quoted: Option<PermissionId>) -> Option<Meant> {
+        super::meant(Answer { text, sender: ANN, is_owner: false, is_called: true }, offers, quoted)
+    }
+
+    const DECISIONS: [&str; 3] = ["allow", "allow_always", "deny"];
+
+    #[test]
+    fn a_number_means_one_choice_of_one_request() {
+        let offers = [offer(true, &DECISIONS), offer(true, &["allow", "deny"])];
+        for (said, request, choice) in [
+            ("1", 0, "allow"),
+            (" 3. ", 0, "deny"),
+            ("2)", 0, "allow_always"),
+            ("4", 1, "allow"),
+            ("5!", 1, "deny"),
+        ] {
+            let meant = meant(said, &offers, None).unwrap();
+            assert_eq!((meant.request, meant.choice.as_str()), (offers[request].request, choice));
+        }
+        for said in ["0", "6", "-1", "1 2", "99999999999999999999"] {
+            assert_eq!(meant(said, &offers, None), None, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_word_counts_where_one_thing_is_asked_or_the_request_is_named() {
+        let one = [offer(false, &DECISIONS), offer(true, &["allow", "deny"])];
+        assert_eq!(meant("Yes!", &one, None).unwrap().choice, "allow");
+        assert_eq!(meant("no", &one, None).unwrap().request, one[1].request);
+        // What is not offered is not meant.
+        assert_eq!(meant("always", &one, None), None);
+        let two = [offer(true, &DECISIONS), offer(true, &DECISIONS)];
+        assert_eq!(meant("yes", &two, None), None);
+        let second = meant("yes", &two, Some(two[1].request)).unwrap();
+        assert_eq!(second.request, two[1].request);
+    }
+
+    #[test]
+    fn a_question_is_answered_by_whatever_is_written() {
+        let question = Offer { is_question: true, ..offer(true, &["option:0", "option:1"]) };
+        let offers = [question];
+        assert_eq!(meant("2", &offers, None).unwrap().choice, "option:1");
+        let written = meant("the red one", &offers, None).unwrap();
+        assert_eq!(written.text.as_deref(), Some("the red one"));
+    }
+
+    #[test]
+    fn what_is_written_when_nothing_is_open_is_for_the_agent() {
+        let over = [offer(false, &DECISIONS)];
+        assert_eq!(meant("1", &over, None), None);
+        assert_eq!(meant("yes", &over, None), None);
+        assert_eq!(meant("go on with the rest", &[offer(true, &DECISIONS)], None), None);
+    }
+
+    #[test]
+    fn who_replies_to_a_request_means_it_however_long_ago_that_was() {
+        let over = [offer(false, &DECISIONS)];
+        let request = over[0].request;
+        assert_eq!(meant("1", &over, Some(request)).unwrap().request, request);
+        assert_eq!(meant("no", &over, Some(request)).unwrap().choice, "deny");
+        assert_eq!(meant("and what else?", &over, Some(request)), None);
+    }
+
+    #[test]
+    fn among_others_a_word_counts_only_from_who_is_asked_and_a_text_only_if_it_is_called() {
+        let offers = [offer(true, &DECISIONS)];
+        let said = |text, sender, is_called| Answer {
+            text,
+            sender,
+            is_owner: sender == "owner",
+            is_called,
+        };
+        assert!(super::meant(said("yes", ANN, false), &offers, None).is_some());
+        assert!(super::meant(said("yes", "+1", false), &offers, None).is_none());
+        assert!(super::meant(said("yes", "owner", false), &offers, None).is_some());
+        // What can mean nothing else is refused aloud.
+        assert!(super::meant(said("1", "+1", false), &offers, None).is_some());
+        let question = [Offer { is_question: true, ..offer(true, &["option:0"]) }];
+        assert!(super::meant(said("red", ANN, false), &question, None).is_none());
+        assert!(super::meant(said("red", ANN, true), &question, None).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_meant_that_was_not_offered(text in any::<String>(), is_open: bool) {
+            let offers = [offer(is_open, &DECISIONS)];
+            if let Some(meant) = meant(&text, &offers, None) {
+                prop_assert!(is_open && offers[0].choices.contains(&meant.choice));
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Asks Twilio for messages: all the time where Twilio cannot call, and now and then
+//! where it can, for it calls once, and what was written while nobody answered would
+//! be lost. What is known already is passed over by its name.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::{sync::Notify, time};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    api::{Api, Listed, Message, Wanted},
+    delivery::{Delivered, Delivery},
+    desk::Desk,
+    heard::{Heard, medium},
+    kind::Kind,
+};
+use crate::{
+    channel::chat::intake::NotTaken,
+    clock::Millis,
+    config::{Receive, Twilio},
+    store::{StoreError, choices},
+};
+
+/// How often Twilio is asked that can call.
+const CATCH_UP: Duration = Duration::from_secs(120);
+/// How much of what was asked for before is asked for again: a message may be there
+/// later than it says.
+const OVERLAP: SignedDuration = SignedDuration::from_mins(5);
+/// What is older than that is not answered any more: its name may be forgotten.
+const OLDEST: SignedDuration = SignedDuration::from_hours(6 * 24);
+/// The longest wait after Twilio did not answer.
+const LONGEST: Duration = Duration::from_secs(300);
+/// The name under which it is kept up to when messages are known.
+const POSITION: &str = "twilio_position";
+
+/// The wait after a call was not taken, until it is asked for.
+const SOON: Duration = Duration::from_secs(3);
+
+/// Whoever asks.
+pub(crate) struct Poll {
+    pub(crate) api: Arc<Api>,
+    pub(crate) desk: Desk,
+    pub(crate) delivery: Delivery,
+    pub(crate) config: Arc<Twilio>,
+    /// Told when a call of Twilio's was not taken.
+    pub(crate) missed: Arc<Notify>,
+}
+
+/// What messages go through.
+#[derive(Clone, Debug)]
+enum Way<'a> {
+    /// A number, as Twilio writes it.
+    Number(String),
+    /// A service, which has numbers that only Twilio knows.
+    Service(&'a str),
+}
+
+impl Poll {
+    /// Asks until it is to stop.
+    pub(crate) async fn work(&self, stop: &CancellationToken) {
+        let every = match self.config.receives() {
+            Receive::Polling => self.config.poll_every,
+            Receive::Webhook => CATCH_UP,
+        };
+        let mut since = None;
+        let mut n_failures = 0u32;
+        while !stop.is_cancelled() {
+            let wait = match self.look_on(&mut since).await {
+                Ok(()) => {
+                    n_failures = 0;
+                    every
+                }
+                Err(why) => {
+                    n_failures = n_failures.saturating_add(1);
+                    tracing::warn!("Twilio could not be asked for messages: {why}");
+                    let first = every.min(SOON);
+                    first.saturating_mul(1 << n_failures.min(8)).min(LONGEST)
+                }
+            };
+            let waited = async {
+                tokio::select! {
+                    () = time::sleep(wait) => {}
+                    () = self.missed.notified() => time::sleep(SOON.min(wait)).await,
+                }
+            };
+            stop.run_until_cancelled(waited).await;
+        }
+    }
+
+    /// Looks at what was not looked at before, and notes up to when that was.
+    async fn look_on(&self, since: &mut Option<Timestamp>) -> Result<(), String> {
+        // Twilio's clock counts: it says when messages came.
+        let ahead = self.api.clock_skew().unwrap_or_default().max(SignedDuration::ZERO);
+        let now = Timestamp::now();
+        let now = now.saturating_sub(ahead).unwrap_or(now);
+        let from = match *since {
+            Some(since) => since,
+            None => self.position(now).await.map_err(|error| error.chain())?,
+        };
+        *since = Some(from);
+        self.look(from).await?;
+        // It never goes back: what was written before the first look is not answered.
+        let known = from.max(now.saturating_sub(OVERLAP).unwrap_or(from));
+        *since = Some(known);
+        self.keep(known).await.map_err(|error| error.chain())
+    }
+
+    /// Returns what messages go through.
+    fn ways(&self) -> Vec<Way<'_>> {
+        let number = |kind: Kind, number: &str| Way::Number(kind.address(number));
+        let whatsapp = self.config.whatsapp_number().map(|it| number(Kind::WhatsApp, it));
+        let sms = self.config.sms_from.as_deref().map(|it| number(Kind::Sms, it));
+        let service = self.config.messaging_service.as_deref().map(Way::Service);
+        [whatsapp, sms, service].into_iter().flatten().collect()
+    }
+
+    /// Deals with everything that was written since a time.
+    async fn look(&self, since: Timestamp) -> Result<(), String> {
+        let oldest = Timestamp::now().saturating_sub(OLDEST).unwrap_or(since);
+        let since = since.max(oldest);
+        // Twilio writes moments by the second.
+        let since = Timestamp::from_second(since.as_second()).unwrap_or(since);
+        for way in self.ways() {
+            let (own, service) = match &way {
+                Way::Number(number) => (Some(number.as_str()), None),
+                Way::Service(service) => (None, Some(*service)),
+            };
+            let is_of = |message: &&Message| {
+                let of = message.messaging_service_sid.as_deref();
+                service.is_none_or(|service| of == Some(service))
+            };
+            let came = Wanted { to: own, from: None, since, is_dated: true };
+            let came = self.api.messages(came).await.map_err(|trouble| trouble.to_string())?;
+            for message in came.iter().rev().filter(is_of) {
+                self.take(message).await?;
+            }
+            let went = Wanted { to: None, from: own, since, is_dated: false };
+            let went = self.api.messages(went).await.map_err(|trouble| trouble.to_string())?;
+            for delivered in went.iter().rev().filter(is_of).filter_map(Delivered::of) {
+                let noted = self.delivery.note_late(&delivered).await;
+                noted.map_err(|error| error.chain())?;
+            }
+        }
+        let groups = self.desk.policy.borrow().twilio.groups.clone();
+        for group in &groups {
+            let found = match self.api.group(group).await {
+                Ok(found) => found,
+                // A group that is gone is no reason to hear nobody.
+                Err(trouble) if trouble.is_missing() => continue,
+                Err(trouble) => return Err(trouble.to_string()),
+            };
+            for message in found.iter().rev() {
+                if message.date_created.is_none_or(|at| since <= at)
+                    && let Some(heard) = of_group(group, message)
+                {
+                    self.tell(&heard).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(&self, message: &Message) -> Result<(), String> {
+        let is_inbound = message.direction.as_deref() == Some("inbound");
+        let Some(mut heard) = heard(message).filter(|_| is_inbound) else { return Ok(()) };
+        let Some(intake) = self.desk.intake(heard.kind) else { return Ok(()) };
+        let known = intake.is_known(&heard.message, &[&heard.place]).await;
+        if known.map_err(|error| error.to_string())? {
+            return Ok(());
+        }
+        if message.n_media() > 0 {
+            let files = match self.api.files(&heard.message).await {
+                Ok(files) => files,
+                // Files that are not to be had are no reason to hear nobody.
+                Err(trouble) if trouble.is_lasting() => Vec::new(),
+                Err(trouble) => return Err(trouble.to_string()),
+            };
+            let media = files.iter().map(|(url, kind)| medium(url, kind.as_deref()));
+            heard.media = media.collect();
+        }
+        self.tell(&heard).await
+    }
+
+    async fn tell(&self, heard: &Heard) -> Result<(), String> {
+        self.desk.heard(heard).await.map_err(|why| match why {
+            NotTaken::Store(error) => error.to_string(),
+            NotTaken::Stopping => "the gateway stops".to_owned(),
+        })
+    }
+
+    /// Returns up to when messages are known. Who looks for the first time begins now.
+    async fn position(&self, now: Timestamp) -> Result<Timestamp, StoreError> {
+        let found =
+            self.delivery.store.read((), |conn, ()| Box::pin(choices::find(conn, POSITION)));
+        let found: Option<String> = found.await?;
+        match found.and_then(|text| text.parse().ok()) {
+            Some(since) => Ok(since),
+            None => self.keep(now).await.map(|()| now),
+        }
+    }
+
+    async fn keep(&self, since: Timestamp) -> Result<(), StoreError> {
+        let args = (since.to_string(), Millis::now());
+        let kept = self.delivery.store.write_repeatable(args, |conn, (text, now)| {
+            Box::pin(choices::keep(conn, POSITION, text, *now))
+        });
+        kept.await
+    }
+}
+
+/// Reads a message that Twilio has.
+fn heard(message: &Message) -> Option<Heard> {
+    let (kind, from) = Kind::of(message.from.as_deref()?);
+    let (_, to) = Kind::of(message.to.as_deref()?);
+    crate::channel::is_number(from).then(|| Heard {
+        kind,
+        by: kind,
+        message: message.sid.clone(),
+        place: from.to_owned(),
+        from: from.to_owned(),
+        name: None,
+        to: Some(to.to_owned()),
+        text: message.body.clone().unwrap_or_default(),
+        media: Vec::new(),
+        answers: None,
+        is_own: from == to,
+        at: message.made_at(),
+    })
+}
+
+/// Reads a message of a group's. One without a participant is a program's.
+fn of_group(group: &str, message: &Listed) -> Option<Heard> {
+    let (by, from) = Kind::of(message.author.as_deref()?);
+    Some(Heard {
+        kind: Kind::Group,
+        by,
+        message: message.sid.clone(),
+        place: group.to_owned(),
+        from: from.to_owned(),
+        name: None,
+        to: None,
+        text: message.body.clone().unwrap_or_default(),
+        media: Vec::new(),
+        answers: None,
+        is_own: message.participant_sid.is_none(),
+        at: message.date_created,
+    })
+}

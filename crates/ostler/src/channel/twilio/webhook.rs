@@ -1,0 +1,220 @@
+//! Twilio's calls: what somebody wrote, and what became of what was sent. Nobody
+//! else's calls are taken, and what is said is stored before it is answered.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    http::{
+        HeaderMap, StatusCode, Uri,
+        header::{CONTENT_TYPE, RETRY_AFTER},
+    },
+    response::{IntoResponse as _, Response},
+    routing::post,
+};
+use reqwest::Url;
+use tokio::sync::Notify;
+
+use super::{
+    delivery::{Delivered, Delivery},
+    desk::Desk,
+    heard::{Form, Heard, Malformed},
+    signature,
+};
+use crate::{channel::chat::intake::NotTaken, config::Secret};
+
+/// The longest call that is read. Twilio's are of a few kilobytes.
+const BODY: usize = 64 * 1024;
+/// The header that says who calls.
+const SIGNATURE: &str = "x-twilio-signature";
+/// What is said to everybody else. By it this gateway is known.
+pub(super) const FORGED: &str = "this is not signed by Twilio\n";
+/// How often the operator is told of calls that are not Twilio's.
+const TOLD: Duration = Duration::from_secs(60);
+/// What says that there is nothing to say yet.
+const NOTHING: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response></Response>";
+
+/// Whoever answers.
+pub(crate) struct Calls {
+    pub(crate) desk: Desk,
+    pub(crate) delivery: Delivery,
+    pub(crate) account: String,
+    /// Where the files of groups are.
+    pub(crate) media: String,
+    pub(crate) token: Secret,
+    /// Where Twilio reaches this gateway.
+    pub(crate) public_url: String,
+    /// Told when a call was not taken.
+    pub(crate) missed: Arc<Notify>,
+    /// When the operator was last told of calls that are not Twilio's.
+    pub(crate) told: Mutex<Option<Instant>>,
+}
+
+/// Why a call is not answered as Twilio would like.
+enum Refused {
+    Forged,
+    Malformed(Malformed),
+    NotNow,
+}
+
+/// Returns what can be called.
+pub(crate) fn routes(calls: Calls) -> Router {
+    Router::new()
+        .route("/twilio/messages", post(messages))
+        .route("/twilio/groups", post(groups))
+        .route("/twilio/status", post(status))
+        .layer(DefaultBodyLimit::max(BODY))
+        .with_state(Arc::new(calls))
+}
+
+async fn messages(
+    State(calls): State<Arc<Calls>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let call = calls.begin();
+    let done = async {
+        let said = calls.read(&uri, &headers, &body)?;
+        let heard = Heard::read(Form(&said)).map_err(Refused::Malformed)?;
+        calls.desk.heard(&heard).await.map_err(Refused::from)
+    };
+    call.end(done.await)
+}
+
+async fn groups(
+    State(calls): State<Arc<Calls>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let call = calls.begin();
+    let done = async {
+        let said = calls.read(&uri, &headers, &body)?;
+        match Heard::read_group(Form(&said), &calls.media).map_err(Refused::Malformed)? {
+            Some(heard) => calls.desk.heard(&heard).await.map_err(Refused::from),
+            None => Ok(()),
+        }
+    };
+    call.end(done.await)
+}
+
+async fn status(
+    State(calls): State<Arc<Calls>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let call = calls.begin();
+    let done = async {
+        let said = calls.read(&uri, &headers, &body)?;
+        let delivered = Delivered::read(Form(&said)).map_err(Refused::Malformed)?;
+        let noted = calls.delivery.note(&delivered).await;
+        noted.map_err(|error| Refused::from(NotTaken::Store(error)))
+    };
+    call.end(done.await)
+}
+
+impl Calls {
+    /// Returns what a call says, if it is Twilio's, and about this account.
+    fn read(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Vec<(String, String)>, Refused> {
+        let said: Vec<(String, String)> = form_urlencoded::parse(body).into_owned().collect();
+        let signature = headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
+        let url = self.url(uri);
+        let is_good = match (signature, url) {
+            (Some(signature), Some(url)) => {
+                signature::is_good(self.token.reveal(), &url, &said, signature)
+            }
+            (_, _) => false,
+        };
+        if !is_good {
+            self.warn(uri.path());
+            return Err(Refused::Forged);
+        }
+        if Form(&said).get("AccountSid").is_some_and(|account| account != self.account) {
+            tracing::warn!("a call is about another account");
+            return Err(Refused::Forged);
+        }
+        Ok(said)
+    }
+
+    /// Tells the operator of a call that is not Twilio's, now and then: anybody can make
+    /// as many as he likes.
+    fn warn(&self, path: &str) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_some_and(|at| at.elapsed() < TOLD) {
+            return;
+        }
+        *told = Some(Instant::now());
+        tracing::warn!(
+            path,
+            "a call was not signed by Twilio for {}; check twilio.auth_token and \
+             twilio.public_url if it was Twilio's. There may be more of them in the next minute",
+            self.public_url
+        );
+    }
+
+    /// Returns the URL that Twilio called, whatever stands between.
+    fn url(&self, uri: &Uri) -> Option<Url> {
+        let path = uri.path_and_query().map_or(uri.path(), |path| path.as_str());
+        Url::parse(&format!("{}{path}", self.public_url.trim_end_matches('/'))).ok()
+    }
+
+    fn begin(&self) -> Call<'_> {
+        Call { missed: &self.missed, is_taken: false }
+    }
+}
+
+/// A call that is being answered. One that is not taken is asked for soon, also if
+/// Twilio did not wait for the answer.
+struct Call<'a> {
+    missed: &'a Notify,
+    is_taken: bool,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            self.missed.notify_one();
+        }
+    }
+}
+
+impl Call<'_> {
+    fn end(mut self, done: Result<(), Refused>) -> Response {
+        self.is_taken = !matches!(done, Err(Refused::NotNow));
+        match done {
+            Ok(()) => ([(CONTENT_TYPE, "text/xml")], NOTHING).into_response(),
+            Err(Refused::Forged) => (StatusCode::FORBIDDEN, FORGED).into_response(),
+            Err(Refused::Malformed(why)) => {
+                (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
+            }
+            // It is found when Twilio is asked for it.
+            Err(Refused::NotNow) => {
+                (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "5")], "not now\n").into_response()
+            }
+        }
+    }
+}
+
+impl From<NotTaken> for Refused {
+    fn from(why: NotTaken) -> Self {
+        match why {
+            NotTaken::Store(error) => {
+                tracing::warn!(error = error.chain(), "a call of Twilio's waits for the store");
+            }
+            NotTaken::Stopping => {}
+        }
+        Self::NotNow
+    }
+}

@@ -1,0 +1,73 @@
+//! When people wrote last, by channel and place.
+
+use super::{Conn, StoreError, db::values};
+use crate::clock::Millis;
+
+/// When somebody wrote, and when he was last called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contact {
+    pub(crate) heard_at: Millis,
+    pub(crate) called_at: Option<Millis>,
+}
+
+/// Notes that somebody wrote at a time.
+pub(crate) async fn heard(
+    conn: &mut Conn,
+    channel: &str,
+    place: &str,
+    at: Millis,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO contacts (channel, place, heard_at) VALUES ($1, $2, $3)
+               ON CONFLICT (channel, place) DO UPDATE
+               SET heard_at = CASE WHEN excluded.heard_at > contacts.heard_at
+                                   THEN excluded.heard_at ELSE contacts.heard_at END,
+                   called_at = CASE WHEN excluded.heard_at > contacts.heard_at
+                                    THEN NULL ELSE contacts.called_at END";
+    conn.execute(sql, values![channel, place, at]).await.map(drop)
+}
+
+/// Notes that somebody was called, or has to be heard before anything else reaches
+/// him. Returns whether he was not called since he wrote last.
+pub(crate) async fn called(
+    conn: &mut Conn,
+    channel: &str,
+    place: &str,
+    now: Millis,
+) -> Result<bool, StoreError> {
+    let sql = "INSERT INTO contacts (channel, place, heard_at, called_at) VALUES ($1, $2, 0, $3)
+               ON CONFLICT (channel, place) DO UPDATE
+               SET called_at = excluded.called_at WHERE contacts.called_at IS NULL";
+    Ok(conn.execute(sql, values![channel, place, now]).await? > 0)
+}
+
+/// Notes that the call of somebody did not leave.
+pub(crate) async fn not_called(
+    conn: &mut Conn,
+    channel: &str,
+    place: &str,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE contacts SET called_at = NULL WHERE channel = $1 AND place = $2";
+    conn.execute(sql, values![channel, place]).await.map(drop)
+}
+
+/// Notes that somebody cannot be written to until he writes.
+pub(crate) async fn silent(conn: &mut Conn, channel: &str, place: &str) -> Result<(), StoreError> {
+    let sql = "INSERT INTO contacts (channel, place, heard_at) VALUES ($1, $2, 0)
+               ON CONFLICT (channel, place) DO UPDATE SET heard_at = 0";
+    conn.execute(sql, values![channel, place]).await.map(drop)
+}
+
+/// Returns what is known of somebody.
+pub(crate) async fn find(
+    conn: &mut Conn,
+    channel: &str,
+    place: &str,
+) -> Result<Option<Contact>, StoreError> {
+    let sql = "SELECT * FROM contacts WHERE channel = $1 AND place = $2";
+    let row = conn.fetch_optional(sql, values![channel, place]).await?;
+    row.map(|row| {
+        let called_at = row.opt_millis("called_at")?;
+        Ok(Contact { heard_at: row.millis("heard_at")?, called_at })
+    })
+    .transpose()
+}

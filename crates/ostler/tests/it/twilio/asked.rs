@@ -1,0 +1,300 @@
+//! Permissions that are asked for by numbers.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::rig::{ANN, BOB, Rig, asking};
+use crate::{
+    support::{LIMIT, until},
+    twilio_double::{Inbound, Message},
+};
+
+fn rig() -> Rig {
+    Rig::with(|_, settings| settings["agent"]["permissions"] = json!("ask"))
+}
+
+/// A rig whose agent asks what it asks in other words.
+fn asking_so(sed: &str) -> Rig {
+    Rig::with(|rig, settings| asking(rig, settings, sed))
+}
+
+/// Lets the agent ask for something, and returns the message that does.
+fn asked(rig: &Rig) -> Message {
+    rig.ask("sim:tool");
+    let asked = rig.wait_for_text(&rig.ann, "Permission to run a command");
+    rig.wait_until_noted();
+    asked
+}
+
+/// Asserts that nothing was allowed so far, after all that was said before.
+fn assert_waits(rig: &Rig) {
+    let sent = rig.twilio.messages_to(&rig.ann);
+    assert!(sent.iter().all(|it| !it.body.contains("It pretended to run")), "{sent:?}");
+}
+
+/// Changes what is asked to be a question with two answers.
+const QUESTION: &str = r#"/can_use_tool/{s/"tool_name":"Bash"/"tool_name":"AskUserQuestion"/;s/"input":{[^}]*}/"input":{"questions":[{"question":"Which colour?","header":"c","multiSelect":false,"options":[{"label":"red","description":""},{"label":"blue","description":""}]}]}/}"#;
+
+/// Asks for something else at the same time.
+const TWICE: &str = r#"/can_use_tool/{p;s/"request_id":"/&x/;s/echo hi/echo two/}"#;
+
+#[test]
+fn a_number_allows_what_is_asked() {
+    let rig = rig();
+    let asked = asked(&rig);
+    assert!(asked.body.contains("echo hi") && asked.body.contains("*1* Allow"), "{}", asked.body);
+    rig.ask("1");
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+    assert_eq!(rig.twilio.messages_to(&rig.ann).len(), 2);
+}
+
+#[test]
+fn words_decide_what_is_asked() {
+    for (said, outcome) in [
+        ("Yes!", "It pretended to run"),
+        ("no", "It was not allowed to run"),
+        ("always", "It pretended to run"),
+        ("👎", "It was not allowed to run"),
+    ] {
+        let rig = rig();
+        asked(&rig);
+        rig.ask(said);
+        rig.wait_for_text(&rig.ann, outcome);
+    }
+}
+
+#[test]
+fn what_is_allowed_for_the_session_is_not_asked_again() {
+    let rig = rig();
+    asked(&rig);
+    rig.ask("2");
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+    rig.ask("sim:tool sim:echo=again");
+    rig.wait_for_text(&rig.ann, "You said again.");
+    assert_eq!(rig.twilio.messages_to(&rig.ann).len(), 3);
+}
+
+#[test]
+fn the_numbers_of_two_requests_go_on_and_a_word_needs_the_one_that_it_is_about() {
+    let rig = asking_so(TWICE);
+    let first = asked(&rig);
+    let second = rig.wait_for_text(&rig.ann, "echo two");
+    rig.wait_until_noted();
+    assert!(first.body.contains("*1* Allow") && first.body.contains("*3* Deny"), "{}", first.body);
+    assert!(second.body.contains("*4* Allow"), "{}", second.body);
+    // Whoever replies to a message says which he means.
+    rig.hand_in(|_| Inbound::new(&rig.ann, &rig.own, "no").replying_to(&second.sid));
+    let heard = rig.place.path("bin/asking-claude.heard");
+    until("the second is denied", || {
+        fs::read_to_string(&heard).unwrap().contains("\"deny\"").then_some(())
+    });
+    assert_waits(&rig);
+    rig.ask("1");
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+}
+
+#[test]
+fn a_button_decides_the_request_that_it_stands_under() {
+    let mut template = String::new();
+    let rig = Rig::with(|rig, settings| {
+        asking(rig, settings, TWICE);
+        template = rig.twilio.template("{{1}}");
+        settings["twilio"]["approval_template"] = json!(template);
+    });
+    let first = asked(&rig);
+    let second = rig.wait_for_text(&rig.ann, "echo two");
+    rig.wait_until_noted();
+    assert_eq!(first.content_sid.as_deref(), Some(template.as_str()));
+    let press = |text: &str, payload: &str, under: &str| {
+        rig.hand_in(|_| {
+            Inbound::new(&rig.ann, &rig.own, text).pressing(text, payload).replying_to(under)
+        })
+    };
+    press("Deny", "deny", &second.sid);
+    let heard = rig.place.path("bin/asking-claude.heard");
+    until("the second is denied", || {
+        fs::read_to_string(&heard).unwrap().contains("\"deny\"").then_some(())
+    });
+    press("Allow", "allow", &first.sid);
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+}
+
+#[test]
+fn a_question_has_no_buttons_that_allow_or_deny() {
+    let rig = Rig::with(|rig, settings| {
+        asking(rig, settings, QUESTION);
+        settings["twilio"]["approval_template"] = json!(rig.twilio.template("{{1}}"));
+    });
+    rig.ask("sim:tool");
+    let asked = rig.wait_for_text(&rig.ann, "Which colour?");
+    rig.wait_until_noted();
+    assert_eq!(asked.content_sid, None);
+}
+
+#[test]
+fn what_is_too_long_for_a_message_with_buttons_is_asked_without() {
+    let long = "x".repeat(1200);
+    let rig = Rig::with(|rig, settings| {
+        asking(rig, settings, &format!("s/echo hi/echo {long}/"));
+        settings["twilio"]["approval_template"] = json!(rig.twilio.template("{{1}}"));
+    });
+    rig.ask("sim:tool");
+    let asked = rig.wait_for_text(&rig.ann, "Permission to run a command");
+    rig.wait_until_noted();
+    assert!(asked.body.contains(&long), "{}", asked.body);
+    assert_eq!(asked.content_sid, None);
+    rig.ask("1");
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+}
+
+#[test]
+fn a_question_is_answered_by_a_number_or_by_what_is_written() {
+    for (said, answer) in [("2", "blue"), ("rather green", "rather green")] {
+        let rig = asking_so(QUESTION);
+        rig.ask("sim:tool");
+        let asked = rig.wait_for_text(&rig.ann, "Which colour?");
+        rig.wait_until_noted();
+        assert!(asked.body.contains("1. red") && asked.body.contains("2. blue"), "{}", asked.body);
+        rig.ask(said);
+        rig.wait_for_text(&rig.ann, "It pretended to run");
+        let heard = fs::read_to_string(rig.place.path("bin/asking-claude.heard")).unwrap();
+        assert!(heard.contains(&format!("\"Which colour?\":\"{answer}\"")), "{heard}");
+    }
+}
+
+#[test]
+fn every_character_of_a_command_is_shown() {
+    // Some of these mean something to WhatsApp, and would be gone.
+    let command = "rm -rf *_old_* ~tmp~ $(date)";
+    let rig = asking_so(&format!("s/echo hi/{command}/"));
+    let asked = asked(&rig);
+    assert!(asked.body.contains(command), "{}", asked.body);
+}
+
+#[test]
+fn of_a_long_command_the_beginning_and_the_end_are_shown() {
+    let middle = "x".repeat(4000);
+    let rig = asking_so(&format!("s/echo hi/begin {middle} \\&\\& rm -rf the-end/"));
+    let asked = asked(&rig);
+    assert!(asked.body.contains("begin xxx"), "{}", asked.body);
+    assert!(asked.body.contains("&& rm -rf the-end"), "{}", asked.body);
+    assert!(asked.body.contains("characters are left out here"), "{}", asked.body);
+    assert!(asked.body.contains("*1* Allow") && asked.body.contains("Expires at"));
+    rig.ask("3");
+    rig.wait_for_text(&rig.ann, "It was not allowed to run");
+}
+
+#[test]
+fn a_number_that_has_expired_decides_nothing() {
+    let rig = Rig::with(|_, settings| {
+        settings["agent"]["permissions"] = json!("ask");
+        settings["agent"]["ask_timeout"] = json!("1s");
+    });
+    let asked = asked(&rig);
+    rig.wait_for_text(&rig.ann, "It was not allowed to run");
+    // Whoever replies to it learns that; he does not mean the agent.
+    rig.hand_in(|_| Inbound::new(&rig.ann, &rig.own, "1").replying_to(&asked.sid));
+    rig.wait_for_text(&rig.ann, "No: ");
+    assert_waits(&rig);
+    assert_eq!(rig.twilio.messages_to(&rig.ann).len(), 3);
+}
+
+#[test]
+fn what_was_decided_stays_so() {
+    let rig = asking_so(TWICE);
+    asked(&rig);
+    rig.wait_for_text(&rig.ann, "echo two");
+    rig.wait_until_noted();
+    rig.ask("6");
+    rig.ask("4");
+    rig.wait_for_text(&rig.ann, "No: it was decided before");
+    let heard = fs::read_to_string(rig.place.path("bin/asking-claude.heard")).unwrap();
+    assert!(!heard.contains("\"allow\""), "{heard}");
+}
+
+#[test]
+fn an_answer_that_is_told_twice_is_given_once() {
+    let rig = rig();
+    asked(&rig);
+    let answer = rig.ask("1");
+    rig.twilio.deliver_again(&answer);
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+    rig.twilio.deliver_again(&answer);
+    rig.ask("sim:history");
+    rig.wait_for_text(&rig.ann, "so far: 2.");
+    assert_eq!(rig.twilio.messages_to(&rig.ann).len(), 3);
+}
+
+#[test]
+fn a_number_is_for_the_agent_where_nothing_is_asked() {
+    let rig = rig();
+    rig.ask("1");
+    rig.wait_for_text(&rig.ann, "Your prompt has 1 characters.");
+    // What is asked elsewhere is not asked here.
+    asked(&rig);
+    rig.twilio.say(ANN, &rig.sms, "1");
+    rig.wait_for_text(ANN, "Your prompt has 1 characters.");
+    rig.twilio.say(&rig.bob, &rig.own, "1");
+    rig.wait_for_text(&rig.bob, "Your prompt has 1 characters.");
+    assert_waits(&rig);
+}
+
+#[test]
+fn what_is_no_answer_is_for_the_agent() {
+    let rig = rig();
+    asked(&rig);
+    rig.ask("sim:echo=later");
+    assert_waits(&rig);
+    rig.ask("1");
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+    rig.wait_for_text(&rig.ann, "You said later.");
+}
+
+/// A group in which Ann has asked for something.
+fn in_group(settings: impl FnOnce(&Rig, &mut Value)) -> (Rig, String) {
+    let rig = Rig::with(|rig, all| {
+        all["agent"]["permissions"] = json!("ask");
+        settings(rig, all);
+    });
+    let group = rig.group();
+    rig.twilio.say_in_group(&group, &rig.ann, "ostler sim:tool");
+    (rig, group)
+}
+
+#[test]
+fn in_a_group_only_who_asked_can_answer() {
+    let (rig, group) = in_group(|_, _| {});
+    rig.wait_for_said(&group, "Permission to run a command");
+    rig.wait_until_noted();
+    rig.twilio.say_in_group(&group, &rig.bob, "1");
+    rig.wait_for_said(&group, "No: only who asked");
+    rig.twilio.say_in_group(&group, &rig.ann, "1");
+    rig.wait_for_said(&group, "It pretended to run");
+    assert_eq!(rig.twilio.said_in(&group).len(), 3);
+}
+
+#[test]
+fn in_a_group_an_owner_can_answer_for_others() {
+    let (rig, group) = in_group(|_, all| all["twilio"]["owners"] = json!([BOB]));
+    rig.wait_for_said(&group, "Permission to run a command");
+    rig.wait_until_noted();
+    rig.twilio.say_in_group(&group, &rig.bob, "yes");
+    rig.wait_for_said(&group, "It pretended to run");
+}
+
+#[test]
+fn in_a_group_a_question_is_not_answered_by_what_people_tell_each_other() {
+    let (rig, group) = in_group(|rig, all| asking(rig, all, QUESTION));
+    rig.wait_for_said(&group, "Which colour?");
+    rig.wait_until_noted();
+    for who in [&rig.bob, &rig.ann] {
+        rig.twilio.say_in_group(&group, who, "what shall we have for dinner?");
+    }
+    rig.twilio.say_in_group(&group, &rig.ann, "ostler: green");
+    rig.wait_for_said(&group, "It pretended to run");
+    let heard = fs::read_to_string(rig.place.path("bin/asking-claude.heard")).unwrap();
+    assert!(heard.contains("green") && !heard.contains("dinner"), "{heard}");
+    assert_eq!(rig.twilio.said_in(&group).len(), 2);
+    rig.twilio.wait_for("nothing waits", LIMIT, |world| (world.under_way() == 0).then_some(()));
+}

@@ -1,0 +1,153 @@
+//! The page for users, followed to the letter.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::rig::{ANN, free_address};
+use crate::{
+    gateway::daemon::Daemon,
+    support::{LIMIT, Place},
+    twilio_double::Twilio,
+};
+
+const PAGE: &str = include_str!("../../../../../docs/channels/twilio.md");
+/// What stands on the page for what is somebody's own.
+const ACCOUNT: &str = "AC00000000000000000000000000000000";
+const TOKEN: &str = "/etc/ostler/twilio-token";
+const PUBLIC: &str = "https://ostler.example.org";
+const YOURS: &str = "+4915112345678";
+
+/// Returns the blocks of the configuration that are on the page, in their order.
+fn blocks() -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut lines = PAGE.lines().map(str::trim_start);
+    while lines.any(|line| line == "```json5") {
+        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        blocks.push(block.join("\n"));
+    }
+    blocks
+}
+
+/// Writes one of the blocks as it stands on the page, but for what is somebody's own,
+/// and where Twilio is; `rest` is beside it, `more` within it.
+fn write_down(place: &Place, twilio: &Twilio, block: &str, rest: &str, more: &str) {
+    let ostler = env!("CARGO_BIN_EXE_ostler");
+    let agent = place
+        .program("claude", &format!("#!/bin/sh\nexec '{ostler}' scripted --as claude -- \"$@\"\n"));
+    let token = place.path("twilio-token");
+    fs::write(&token, format!("{}\n", twilio.auth_token())).unwrap();
+    for part in [ACCOUNT, TOKEN, YOURS, "twilio: {"] {
+        assert_eq!(block.matches(part).count(), 1, "{part}: {block}");
+    }
+    let (api, agent) = (twilio.api_url(), agent.display());
+    let agent = format!("agent: {{ default: 'claude', path: '{agent}' }},");
+    let written = block
+        .replace(ACCOUNT, &twilio.account_sid())
+        .replace(TOKEN, token.to_str().unwrap())
+        .replace(YOURS, ANN)
+        .replace("twilio: {", &format!("{agent} {rest} twilio: {{ api_url: '{api}', {more}"));
+    assert!(PAGE.contains("`~/.config/ostler/ostler.json5`"));
+    let folder = place.path("home/.config/ostler");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("ostler.json5"), written).unwrap();
+}
+
+/// Says that `ostler doctor` finds nothing wrong with the account, and looks at all
+/// that the page says.
+fn check_well(place: &Place, looked_at: &[&str]) {
+    let checked = place.run(&["doctor", "--output", "json"]).json();
+    let found = checked["findings"].as_array().unwrap().iter();
+    let found: Vec<&Value> = found.filter(|it| it["area"] == "channels").collect();
+    assert!(found.iter().all(|it| it["level"] == "ok"), "{found:#?}");
+    for about in looked_at {
+        let is_about = |it: &&&Value| it["message"].as_str().unwrap().contains(about);
+        assert_eq!(found.iter().filter(is_about).count(), 1, "{about}: {found:#?}");
+    }
+}
+
+/// Starts the gateway as the page says.
+fn serve(place: &Place) -> Daemon {
+    Daemon::start_by(place, place.ostler(&["serve"]), |_| place.path("data/daemon.sock"))
+}
+
+/// Writes what the page says, and waits for the first answer.
+fn ask(twilio: &Twilio, from: &str, to: &str) {
+    assert!(PAGE.contains("`What does this project do?`"));
+    twilio.say(from, to, "What does this project do?");
+    twilio.wait_for("an answer", LIMIT, |world| {
+        let mut sent = world.messages_to(from).into_iter();
+        sent.any(|it| it.from == to && it.body.contains("Your prompt has")).then_some(())
+    });
+}
+
+#[test]
+fn the_page_leads_to_a_first_answer_from_the_sandbox() {
+    let (twilio, place) = (Twilio::start(), Place::new());
+    // A test has no time to wait for long.
+    let (rest, more) = ("gateway: { listen: '127.0.0.1:0' },", "poll_every: '200ms',");
+    write_down(&place, &twilio, &blocks()[0], rest, more);
+    check_well(&place, &["the token", "sandbox", "need not reach", "clock"]);
+    let _daemon = serve(&place);
+    let sandbox = twilio.whatsapp_number();
+    assert!(blocks()[0].contains(&format!("whatsapp_from: '{sandbox}'")));
+    ask(&twilio, &format!("whatsapp:{ANN}"), &format!("whatsapp:{sandbox}"));
+}
+
+#[test]
+fn the_page_leads_to_answers_from_a_number_of_ones_own() {
+    let (twilio, place, address) = (Twilio::start(), Place::new(), free_address());
+    let own = twilio.sms_number();
+    twilio.sender_has(&own);
+    let block = &blocks()[1];
+    assert!(block.contains(&format!("whatsapp_from: '{own}'")), "{block}");
+    let here = format!("http://{address}");
+    let block = block.replace(&format!("public_url: '{PUBLIC}'"), &format!("public_url: '{here}'"));
+    let rest = format!("gateway: {{ listen: '{address}' }},");
+    write_down(&place, &twilio, &block, &rest, "");
+    // In the console, as the table says.
+    let url = |of: &str| {
+        let row = PAGE.lines().find(|line| line.trim().starts_with(&format!("| {of} |"))).unwrap();
+        let url = row.split('`').find(|part| part.starts_with(PUBLIC)).unwrap();
+        url.replace(PUBLIC, &here)
+    };
+    assert_eq!(url("SMS"), url("WhatsApp"));
+    twilio.set_webhook(&url("WhatsApp"));
+    twilio.set_conversation_webhook(&url("groups"));
+    let _daemon = serve(&place);
+    let from = format!("answers from {own}");
+    check_well(
+        &place,
+        &["the token", &format!("WhatsApp {from}"), &format!("SMS {from}"), "a gateway"],
+    );
+    ask(&twilio, &format!("whatsapp:{ANN}"), &format!("whatsapp:{own}"));
+    ask(&twilio, ANN, &own);
+}
+
+#[test]
+fn what_is_configured_on_the_page_can_be() {
+    let blocks = blocks();
+    assert!(blocks.len() >= 3);
+    for block in blocks {
+        let place = Place::new();
+        fs::write(place.path("page.json5"), &block).unwrap();
+        let path = place.path("page.json5");
+        let checked = place.run(&["config", "check", "--config", path.to_str().unwrap()]);
+        assert_eq!(checked.code, Some(0), "{block}: {}", checked.stderr);
+    }
+}
+
+#[test]
+fn errors_that_the_page_lists_are_told_in_words() {
+    let table = include_str!("../../../src/channel/twilio/code.rs");
+    let is_code = |word: &&str| word.len() == 5 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let listed = PAGE.lines().filter(|line| line.starts_with("| "));
+    let listed: Vec<&str> = listed
+        .flat_map(|line| line.split('|').nth(1).unwrap_or_default().split([',', ' ', '(', ')']))
+        .filter(is_code)
+        .collect();
+    for code in &listed {
+        assert!(table.contains(&format!("code({code},")), "{code} has no words");
+    }
+    assert!(listed.len() > 30, "{listed:?}");
+}
