@@ -7,6 +7,7 @@ pub(crate) mod draft;
 pub(crate) mod fit;
 pub(crate) mod intake;
 pub(crate) mod markup;
+pub(crate) mod measure;
 pub(crate) mod plan;
 pub(crate) mod poster;
 pub(crate) mod show;
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 use self::{
     draft::{Detail, Long},
     markup::Markup,
+    measure::Measure,
 };
 use super::{DISCORD, SendError};
 use crate::{clock::Millis, config, gateway::policy::Policy, media};
@@ -26,11 +28,9 @@ use crate::{clock::Millis, config, gateway::policy::Policy, media};
 /// What a chat can take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// The longest text of a message, in characters.
+    /// The longest text of a message, and how that is counted.
     pub(crate) text: usize,
-    /// Whether a character counts twice there that takes two in UTF-16, as most smileys
-    /// do.
-    pub(crate) is_wide_counted_twice: bool,
+    pub(crate) measure: Measure,
     /// How far apart changes of a message are; nothing if it cannot be changed.
     pub(crate) edits: Option<Duration>,
     /// How long a sign of typing lasts; nothing if there is none.
@@ -57,10 +57,11 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Returns how many characters of a text fit into a message for certain.
+    /// Returns how many characters of a text fit into a message for certain, wherever
+    /// they are taken from.
     pub(crate) fn room_for(&self, text: &str) -> usize {
-        let has_wide = || text.chars().any(|c| c.len_utf16() > 1);
-        if self.is_wide_counted_twice && has_wide() { self.text / 2 } else { self.text }
+        let widest = text.chars().map(|c| self.measure.of_char(c)).max();
+        self.text / widest.unwrap_or(1)
     }
 }
 

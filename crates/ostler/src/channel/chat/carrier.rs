@@ -202,8 +202,7 @@ fn told(error: &ReplyError, limits: &Limits) -> String {
         "cancelled" => "⏹ Stopped.".to_owned(),
         _ => {
             let text = format!("⚠️ {}", error.message);
-            let room = limits.room_for(&text);
-            text.chars().take(room).collect()
+            limits.measure.start(&text, limits.text).to_owned()
         }
     }
 }

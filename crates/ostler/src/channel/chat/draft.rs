@@ -171,7 +171,7 @@ impl Draft {
         if lines.is_empty() {
             return;
         }
-        let length = |text: &str| text.chars().count();
+        let length = |text: &str| self.limits.measure.of(text);
         match pages.last_mut() {
             Some(page) if length(page) + 1 + length(&lines) <= self.limits.text => {
                 page.push('\n');
@@ -216,15 +216,15 @@ impl Text {
     fn pages(&self, limits: &Limits) -> Vec<String> {
         let blocks: Vec<&str> = self.blocks.iter().map(|(_, text)| text.as_str()).collect();
         let text = blocks.join("\n\n");
-        let limit = limits.room_for(&text);
-        let pieces = split(&text, limit);
+        let measure = limits.measure;
+        let pieces = split(&text, limits.text, measure);
         let has_more = self.is_full || pieces.len() > PAGES;
         let mut pages: Vec<String> =
             pieces.into_iter().take(PAGES).map(|piece| piece.text).collect();
         if let Some(page) = pages.last_mut().filter(|_| has_more) {
-            let room = limit.saturating_sub(MORE.chars().count());
-            if page.chars().nth(room).is_some() && room > 0 {
-                *page = split(page, room)
+            let room = limits.text.saturating_sub(measure.of(MORE));
+            if !measure.fits(page, room) && room > 0 {
+                *page = split(page, room, measure)
                     .into_iter()
                     .next()
                     .map(|piece| piece.text)

@@ -9,22 +9,24 @@ mod unit;
 
 use std::ops::Range;
 
+use super::measure::Measure;
 use cut::{Next, Window};
 
 /// A part of a text, as it is posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// At most as many characters as were asked for, and never empty. Code that
+    /// At most as long as was asked for, and never empty. Code that
     /// goes on in the next piece is closed here and opened there again.
     pub(crate) text: String,
     /// The bytes of the whole text that it shows, with the white space around them.
     pub(crate) source: Range<usize>,
 }
 
-/// Cuts a text into pieces of at most `limit` characters. Their sources are all of
-/// the text; one in which there is nothing to see has no pieces.
-pub(crate) fn split(text: &str, limit: usize) -> Vec<Piece> {
-    let limit = limit.max(1);
+/// Cuts a text into pieces that are at most `limit` long, and at least one character.
+/// Their sources are all of the text; one in which there is nothing to see has no
+/// pieces.
+pub(crate) fn split(text: &str, limit: usize, measure: Measure) -> Vec<Piece> {
+    let limit = limit.max(measure.widest());
     let solid = text.trim_end();
     let mut pieces = Vec::new();
     if solid.is_empty() {
@@ -32,11 +34,11 @@ pub(crate) fn split(text: &str, limit: usize) -> Vec<Piece> {
     }
     let (mut start, mut line, mut open) = (0, first_line(solid), None::<fence::Fence<'_>>);
     loop {
-        let opening = open.map(|fence| fence.opening(limit)).unwrap_or_default();
+        let opening = open.map(|fence| fence.opening(limit, measure)).unwrap_or_default();
         let closing = open.map_or(0, |fence| fence.closing_length(limit));
-        let room = limit - opening.chars().count();
+        let room = limit - measure.of(&opening);
         let begin = without_wide_indent(solid, line, room.saturating_sub(closing));
-        let window = Window { text: solid, begin, open, room, limit };
+        let window = Window { text: solid, begin, open, room, limit, measure };
         let (end, fence, next) = match window.next() {
             Next::Rest { open } => (solid.len(), open, None),
             Next::Cut { at, open } => (at, open, Some(after_white(solid, at))),

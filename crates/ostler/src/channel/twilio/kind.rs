@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     channel::{
         GROUP, SMS, WHATSAPP,
-        chat::{Choices, Limits, markup::Markup},
+        chat::{Choices, Limits, markup::Markup, measure::Measure},
     },
     config::{Twilio, number_of},
 };
@@ -64,7 +64,7 @@ pub(crate) enum Kind {
 /// What the three have in common.
 const PLAIN: Limits = Limits {
     text: TEXT,
-    is_wide_counted_twice: true,
+    measure: Measure::Utf16,
     edits: None,
     typing: None,
     buttons: 20,

@@ -34,14 +34,13 @@ pub(crate) fn reply(
         Long::Split => MOST_PAGES,
         Long::File { over } => over.min(MOST_PAGES),
     };
-    let limits = &Limits { text: limits.room_for(text), ..limits.clone() };
-    let mut pieces = split(text, limits.text);
+    let mut pieces = split(text, limits.text, limits.measure);
     if pieces.len() > most && limits.takes(TEXT) {
         let whole = whole(text, limits.file_bytes);
         let note = limits.markup.aside("The whole answer is attached.");
         let note = words::shortened(&note, limits.text / 2);
-        let room = limits.text.saturating_sub(note.chars().count() + 1);
-        let start = split(text, room).into_iter().next();
+        let room = limits.text.saturating_sub(limits.measure.of(&note) + 1);
+        let start = split(text, room, limits.measure).into_iter().next();
         pieces = start
             .map(|start| Piece { text: format!("{}\n{note}", start.text), ..start })
             .into_iter()

@@ -2,7 +2,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::json;
 
 use super::{
-    super::{Attachment, Choices, Content, Look, markup::Markup},
+    super::{Attachment, Choices, Content, Look, markup::Markup, measure::Measure},
     *,
 };
 
@@ -18,7 +18,7 @@ fn limits(text: usize) -> Limits {
         image_bytes: u64::MAX,
         together_bytes: u64::MAX,
         kinds: None,
-        is_wide_counted_twice: false,
+        measure: Measure::Characters,
         has_captions: true,
         choices: Choices::Buttons,
         markup: Markup::Discord,
@@ -282,7 +282,7 @@ proptest! {
     ) {
         let mut draft = Draft::new(&limits(200), Detail::Quiet);
         parts.iter().for_each(|part| draft.event("output", &json!({"text": part, "block": "0"})));
-        let pages = split(&parts.concat(), 200);
+        let pages = split(&parts.concat(), 200, Measure::Characters);
         let view = draft.view();
         prop_assert_eq!(view.posts.len(), pages.len().min(PAGES));
         let kept = if pages.len() > PAGES { PAGES - 1 } else { pages.len() };
@@ -321,7 +321,7 @@ proptest! {
         size in 60usize..300,
     ) {
         let text = text.concat();
-        let limits = Limits { is_wide_counted_twice: true, ..limits(size) };
+        let limits = Limits { measure: Measure::Utf16, ..limits(size) };
         let posts = reply(&text, vec![], Long::Split, &limits);
         for post in &posts {
             prop_assert!(post.text.encode_utf16().count() <= size, "{post:?}");
@@ -331,10 +331,18 @@ proptest! {
     }
 
     #[test]
+    fn one_smiley_costs_no_more_than_its_own_place(at in 0usize..1598) {
+        let mut text = "a".repeat(1598);
+        text.insert(at, '🐎');
+        let limits = Limits { measure: Measure::Utf16, ..limits(1600) };
+        prop_assert_eq!(reply(&text, vec![], Long::Split, &limits), [Post::of(text)]);
+    }
+
+    #[test]
     fn what_there_is_of_an_answer_that_failed_is_not_too_long_either(
         text in "[a🐎 ]{0,900}", size in 60usize..300,
     ) {
-        let limits = Limits { is_wide_counted_twice: true, ..limits(size) };
+        let limits = Limits { measure: Measure::Utf16, ..limits(size) };
         let mut draft = Draft::new(&limits, Detail::Quiet);
         draft.event("output", &json!({ "block": "b", "text": text }));
         draft.event("complete", &json!({}));
@@ -348,7 +356,7 @@ proptest! {
         title in any::<String>(), command in "[a🐎\\n`*]{0,900}", size in 300usize..1600,
     ) {
         let limits = Limits {
-            is_wide_counted_twice: true,
+            measure: Measure::Utf16,
             choices: Choices::Numbers,
             markup: Markup::WhatsApp,
             ..limits(size)

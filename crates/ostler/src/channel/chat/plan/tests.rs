@@ -3,7 +3,7 @@ use std::time::Duration;
 use proptest::{collection::vec, option, prelude::*};
 
 use super::{
-    super::{Choices, markup::Markup},
+    super::{Choices, markup::Markup, measure::Measure},
     *,
 };
 
@@ -21,7 +21,7 @@ fn limits(edits: Option<u64>) -> Limits {
         image_bytes: u64::MAX,
         together_bytes: u64::MAX,
         kinds: None,
-        is_wide_counted_twice: false,
+        measure: Measure::Characters,
         has_captions: true,
         choices: Choices::Buttons,
         markup: Markup::Discord,

@@ -2,9 +2,10 @@
 //! stands around it alone, and the best one is taken.
 
 use super::{
+    Measure,
     fence::{Fence, Line, begins_with_marks},
     joined::Before,
-    unit::units,
+    unit::{Size, units},
     white_at,
 };
 
@@ -17,9 +18,10 @@ pub(super) struct Window<'a> {
     pub(super) begin: usize,
     /// The fence that is open there.
     pub(super) open: Option<Fence<'a>>,
-    /// How many characters there is room for, if no fence has to be closed.
+    /// How much room there is, if no fence has to be closed.
     pub(super) room: usize,
     pub(super) limit: usize,
+    pub(super) measure: Measure,
 }
 
 /// What comes next.
@@ -66,19 +68,21 @@ type Worth = (Harm, bool, Between, usize);
 impl<'a> Window<'a> {
     /// Finds the end of the piece.
     pub(super) fn next(&self) -> Next<'a> {
-        let Self { text, begin, open, room, limit } = *self;
+        let Self { text, begin, open, room, limit, measure } = *self;
         let rest = text.get(begin..).unwrap_or_default();
         // A unit that begins within reach and fits ends within twice the limit.
         let near =
             rest.char_indices().nth(limit.saturating_mul(2)).map_or(rest.len(), |(at, _)| at);
-        let units = units(rest.get(..near).unwrap_or_default(), open, limit);
+        let units = units(rest.get(..near).unwrap_or_default(), open, Size { limit, measure });
         let mut units = units.iter().peekable();
         let mut best: Option<(Worth, Next<'a>)> = None;
         let (mut fence, mut line, mut line_start) = (open, Line::default(), 0);
         let mut before = Before::default();
         let mut seen = begin;
-        for ((at, c), count) in rest.char_indices().zip(1..=room) {
+        let mut count = 0;
+        for (at, c) in measure.start(rest, room).char_indices() {
             let at = at + c.len_utf8();
+            count += measure.of_char(c);
             let so_far = rest.get(line_start..at).unwrap_or_default();
             line.add(c);
             before.add(c);

@@ -1,6 +1,8 @@
 //! Fences of code, as CommonMark has them: what opens one, what closes it, and how
 //! it is closed and opened again around a cut.
 
+use super::Measure;
+
 /// The fewest marks of a fence.
 const MARKS: usize = 3;
 /// The most blanks before a fence.
@@ -18,8 +20,8 @@ pub(super) struct Fence<'a> {
 impl Fence<'_> {
     /// Returns the line that opens it again. It is empty if the marks are too long
     /// to be repeated.
-    pub(super) fn opening(self, limit: usize) -> String {
-        let is_short = self.line.chars().nth((limit / 4).saturating_sub(1)).is_none();
+    pub(super) fn opening(self, limit: usize, measure: Measure) -> String {
+        let is_short = measure.fits(self.line, (limit / 4).saturating_sub(1));
         match (self.is_repeated(limit), is_short) {
             (true, true) => format!("{}\n", self.line),
             (true, false) => format!("{}\n", self.marker),

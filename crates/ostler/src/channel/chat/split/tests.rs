@@ -75,7 +75,11 @@ fn is_open(text: &str) -> bool {
 }
 
 fn texts(text: &str, limit: usize) -> Vec<String> {
-    split(text, limit).into_iter().map(|piece| piece.text).collect()
+    split(text, limit, Measure::Characters).into_iter().map(|piece| piece.text).collect()
+}
+
+fn measure() -> impl Strategy<Value = Measure> {
+    select(&[Measure::Characters, Measure::Utf16][..])
 }
 
 fn squeezed(text: &str) -> String {
@@ -84,23 +88,32 @@ fn squeezed(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn a_piece_is_never_empty_and_never_over_the_limit(text in hostile(), limit in 1usize..300) {
-        for piece in split(&text, limit) {
+    fn a_piece_is_never_empty_and_never_over_the_limit(
+        text in hostile(), limit in 2usize..300, measure in measure(),
+    ) {
+        for piece in split(&text, limit, measure) {
             prop_assert!(!piece.text.trim().is_empty());
-            prop_assert!(piece.text.chars().count() <= limit, "{piece:?}");
+            prop_assert!(measure.of(&piece.text) <= limit, "{piece:?}");
+        }
+    }
+
+    #[test]
+    fn where_there_is_room_for_nothing_a_piece_is_a_character(text in "[a🐎]{0,9}") {
+        for piece in split(&text, 0, Measure::Utf16) {
+            prop_assert!(Measure::Utf16.of(&piece.text) <= 2);
         }
     }
 
     #[test]
     fn any_text_at_all_is_cut_without_a_panic(text in "(?s).{0,200}", limit in 1usize..50) {
-        for piece in split(&text, limit) {
+        for piece in split(&text, limit, Measure::Characters) {
             prop_assert!(!piece.text.trim().is_empty() && piece.text.chars().count() <= limit);
         }
     }
 
     #[test]
-    fn the_sources_are_the_whole_text(text in hostile(), limit in 1usize..300) {
-        let pieces = split(&text, limit);
+    fn the_sources_are_the_whole_text(text in hostile(), limit in 1usize..300, measure in measure()) {
+        let pieces = split(&text, limit, measure);
         let mut end = 0;
         for piece in &pieces {
             prop_assert_eq!(piece.source.start, end);
@@ -116,22 +129,22 @@ proptest! {
     fn a_piece_differs_from_its_source_by_fences_and_white_space_alone(
         text in "([a-z. #-]{0,9}\n{0,2}){0,60}", limit in 1usize..80,
     ) {
-        for piece in split(&text, limit) {
+        for piece in split(&text, limit, Measure::Characters) {
             prop_assert_eq!(text[piece.source.clone()].trim(), piece.text.trim());
         }
     }
 
     #[test]
-    fn every_piece_has_balanced_fences(text in hostile(), limit in 40usize..300) {
+    fn every_piece_has_balanced_fences(text in hostile(), limit in 40usize..300, measure in measure()) {
         let text = without_long_marks(&text);
-        for piece in split(&text, limit) {
+        for piece in split(&text, limit, measure) {
             prop_assert!(!is_open(&piece.text), "{piece:?}");
         }
     }
 
     #[test]
-    fn a_sign_is_never_cut(text in hostile(), limit in 40usize..200) {
-        let pieces = split(&text, limit);
+    fn a_sign_is_never_cut(text in hostile(), limit in 40usize..200, measure in measure()) {
+        let pieces = split(&text, limit, measure);
         for sign in SIGNS {
             for (at, _) in text.match_indices(sign) {
                 let is_cut = |end| end > at && end < at + sign.len();
@@ -146,7 +159,7 @@ proptest! {
         blanks in select(&[" ", "\n", "\n\n", " (", "\n- "][..]), limit in 80usize..200,
     ) {
         let text = words.join(blanks);
-        let pieces = split(&text, limit);
+        let pieces = split(&text, limit, Measure::Characters);
         let mut at = 0;
         for word in &words {
             if word.starts_with("http") {
@@ -159,20 +172,20 @@ proptest! {
 
     #[test]
     fn all_pieces_but_the_last_two_stay_when_the_text_grows(
-        text in hostile(), more in hostile(), limit in 1usize..200,
+        text in hostile(), more in hostile(), limit in 1usize..200, measure in measure(),
     ) {
-        let before = split(&text, limit);
-        let after = split(&(text + &more), limit);
+        let before = split(&text, limit, measure);
+        let after = split(&(text + &more), limit, measure);
         let kept = before.len().saturating_sub(2);
         prop_assert_eq!(&before[..kept], &after[..kept]);
     }
 
     #[test]
-    fn pieces_also_stay_when_a_text_grows_by_one_character(text in hostile(), limit in 16usize..120) {
+    fn pieces_also_stay_when_a_text_grows_by_one_character(text in hostile(), limit in 16usize..120, measure in measure()) {
         let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         let mut before: Vec<Piece> = Vec::new();
         for end in ends.into_iter().rev().take(40).collect::<Vec<_>>().into_iter().rev() {
-            let after = split(&text[..end], limit);
+            let after = split(&text[..end], limit, measure);
             let kept = before.len().saturating_sub(2);
             prop_assert_eq!(&before[..kept], &after[..kept]);
             before = after;
@@ -184,7 +197,10 @@ proptest! {
 fn a_text_that_fits_is_one_piece_as_it_is() {
     assert_eq!(texts("ab\n\ncd", 6), ["ab\n\ncd"]);
     assert_eq!(texts(&"x".repeat(2000), 2000).len(), 1);
-    assert!(split("", 10).is_empty() && split(" \n\t\u{a0}", 10).is_empty());
+    assert!(
+        split("", 10, Measure::Characters).is_empty()
+            && split(" \n\t\u{a0}", 10, Measure::Characters).is_empty()
+    );
 }
 
 #[test]
@@ -269,6 +285,6 @@ fn large_texts_take_little_time() {
         ["[", "`` ` ", "http://", "](", " ", "\n", "x", "```\n", "e\u{301}", "~", "a b. "];
     for part in hostile {
         let text = part.repeat((1 << 20) / part.len());
-        assert!(split(&text, 2000).len() <= 2100, "{part:?}");
+        assert!(split(&text, 2000, Measure::Characters).len() <= 2100, "{part:?}");
     }
 }

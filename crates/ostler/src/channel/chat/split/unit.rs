@@ -5,12 +5,28 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use super::fence::{Fence, Line};
+use super::{
+    Measure,
+    fence::{Fence, Line},
+};
+
+/// How long something may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) limit: usize,
+    pub(super) measure: Measure,
+}
+
+impl Size {
+    fn holds(self, text: &str, unit: &Range<usize>) -> bool {
+        text.get(unit.clone()).is_some_and(|unit| self.measure.fits(unit, self.limit))
+    }
+}
 
 /// Returns what should stay together in a text, in order and without overlaps.
 /// Something that is longer than the limit cannot, and is left out. An address
 /// counts however long it is, as its end may not be there yet.
-pub(super) fn units(text: &str, open: Option<Fence<'_>>, limit: usize) -> Vec<Range<usize>> {
+pub(super) fn units(text: &str, open: Option<Fence<'_>>, size: Size) -> Vec<Range<usize>> {
     let mut units = Vec::new();
     let (mut start, mut fence) = (0, open);
     // Where a fence was opened, and how many units there were.
@@ -24,8 +40,8 @@ pub(super) fn units(text: &str, open: Option<Fence<'_>>, limit: usize) -> Vec<Ra
         // Whether a line that begins like a fence is one shows only at its end, so
         // that nothing of it can depend on that.
         if before.is_none() && !read.is_like_fence() {
-            found.extend(spans(line, limit));
-            found.extend(links(line, limit));
+            found.extend(spans(line, size));
+            found.extend(links(line, size));
         }
         match (before, fence) {
             (None, Some(_)) => opened = Some((start, count)),
@@ -33,8 +49,9 @@ pub(super) fn units(text: &str, open: Option<Fence<'_>>, limit: usize) -> Vec<Ra
             (Some(closed), None) => {
                 if let Some((from, count)) = opened.take() {
                     let block = from..start + line.trim_end().len();
-                    let room = limit - closed.closing_length(limit).min(limit);
-                    if fits(text, &block, room) {
+                    let closing = closed.closing_length(size.limit);
+                    let room = Size { limit: size.limit.saturating_sub(closing), ..size };
+                    if room.holds(text, &block) {
                         units.truncate(count);
                         units.push(block);
                     }
@@ -45,10 +62,6 @@ pub(super) fn units(text: &str, open: Option<Fence<'_>>, limit: usize) -> Vec<Ra
         start += line.len();
     }
     merged(units)
-}
-
-fn fits(text: &str, unit: &Range<usize>, limit: usize) -> bool {
-    text.get(unit.clone()).is_some_and(|unit| unit.chars().nth(limit).is_none())
 }
 
 fn merged(mut units: Vec<Range<usize>>) -> Vec<Range<usize>> {
@@ -64,7 +77,7 @@ fn merged(mut units: Vec<Range<usize>>) -> Vec<Range<usize>> {
 }
 
 /// Finds code: what stands between two equally long runs of backticks.
-fn spans(line: &str, limit: usize) -> Vec<Range<usize>> {
+fn spans(line: &str, size: Size) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (at, _) in line.match_indices('`') {
         match runs.last_mut() {
@@ -79,10 +92,13 @@ fn spans(line: &str, limit: usize) -> Vec<Range<usize>> {
     let closers: HashMap<usize, Option<usize>> = closers.collect();
     // A run at the end of the text may still grow, and then closes nothing. It
     // counts where little comes of that.
-    let longest = |run: &Range<usize>, end: &Range<usize>| match end.end < line.len() {
-        true => limit,
-        false if run.len() < 3 => limit / 2,
-        false => 0,
+    let longest = |run: &Range<usize>, end: &Range<usize>| {
+        let limit = match end.end < line.len() {
+            true => size.limit,
+            false if run.len() < 3 => size.limit / 2,
+            false => 0,
+        };
+        Size { limit, ..size }
     };
     let (mut found, mut index) = (Vec::new(), 0);
     while let Some(run) = runs.get(index) {
@@ -90,7 +106,7 @@ fn spans(line: &str, limit: usize) -> Vec<Range<usize>> {
         let closer = closer.and_then(|closer| Some((closer, runs.get(closer)?)));
         index += 1;
         if let Some((closer, end)) = closer
-            && fits(line, &(run.start..end.end), longest(run, end))
+            && longest(run, end).holds(line, &(run.start..end.end))
         {
             found.push(run.start..end.end);
             index = closer + 1;
@@ -100,7 +116,7 @@ fn spans(line: &str, limit: usize) -> Vec<Range<usize>> {
 }
 
 /// Finds links: `[text](address)`.
-fn links(line: &str, limit: usize) -> Vec<Range<usize>> {
+fn links(line: &str, size: Size) -> Vec<Range<usize>> {
     let (mut found, mut brackets) = (Vec::new(), Vec::new());
     // Where the link begins whose address is being read, and its open parentheses.
     let mut link: Option<(usize, u32)> = None;
@@ -111,7 +127,7 @@ fn links(line: &str, limit: usize) -> Vec<Range<usize>> {
             (Some((start, 1)), ')') => {
                 let unit = *start..at + 1;
                 link = None;
-                if fits(line, &unit, limit) {
+                if size.holds(line, &unit) {
                     found.push(unit);
                 }
             }

@@ -14,7 +14,7 @@ use crate::{
         Next, SendError,
         chat::{
             Attachment, Changed, Chat, Choices, Content, Doing, Limits, Post, Posting, Stands,
-            markup::Markup,
+            markup::Markup, measure::Measure,
         },
         discord::names,
     },
@@ -34,7 +34,7 @@ pub(crate) const LIMITS: Limits = Limits {
     image_bytes: 10_000_000,
     together_bytes: 100_000_000,
     kinds: None,
-    is_wide_counted_twice: false,
+    measure: Measure::Characters,
     has_captions: true,
     choices: Choices::Buttons,
     markup: Markup::Discord,
