@@ -27,6 +27,7 @@ mod socket;
 mod store;
 mod telemetry;
 mod ui;
+mod unruly;
 mod wishes;
 
 use std::process::ExitCode;

@@ -5,6 +5,8 @@ use std::{
     io::{self, IsTerminal, Write},
 };
 
+use crate::unruly::is_unruly;
+
 /// The terminal or whatever stands in its place.
 #[derive(Debug, Default)]
 pub(crate) struct Ui {
@@ -136,11 +138,8 @@ impl Ui {
 /// Returns text without the characters that would control a terminal, or show
 /// a line in another order than it has.
 pub(crate) fn printable(text: &str) -> String {
-    let is_control = |c: char| {
-        c.is_control() && c != '\n' && c != '\t'
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if is_control(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    let is_kept = |c: char| matches!(c, '\n' | '\t') || !is_unruly(c);
+    text.chars().map(|c| if is_kept(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
 }
 
 #[cfg(test)]

@@ -153,6 +153,8 @@ pub(crate) enum Slot {
     Text(u32),
     /// A request for permission, by its id.
     Asked(String),
+    /// A page of what is asked, above the request, if it takes several messages.
+    Page(String, u32),
     /// What is said about the answer, such as why there is none.
     Note,
 }
@@ -163,6 +165,7 @@ impl fmt::Display for Slot {
         match self {
             Self::Text(number) => write!(f, "text:{number}"),
             Self::Asked(id) => write!(f, "asked:{id}"),
+            Self::Page(id, number) => write!(f, "page:{number}:{id}"),
             Self::Note => f.write_str("note"),
         }
     }
@@ -174,6 +177,10 @@ impl Slot {
         match text.split_once(':') {
             Some(("text", number)) => number.parse().ok().map(Self::Text),
             Some(("asked", id)) => Some(Self::Asked(id.to_owned())),
+            Some(("page", of)) => {
+                let (number, id) = of.split_once(':')?;
+                Some(Self::Page(id.to_owned(), number.parse().ok()?))
+            }
             Some(_) => None,
             None => (text == "note").then_some(Self::Note),
         }

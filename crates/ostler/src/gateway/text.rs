@@ -34,6 +34,7 @@ use super::{
 use crate::{
     channel::GROUP,
     config::{Inbound, Reply},
+    unruly::is_unruly,
 };
 
 /// How many members of a group an agent is told by name.
@@ -275,5 +276,5 @@ fn group_intro(group: &Group) -> String {
 
 /// Keeps a text in its line.
 fn line(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    text.replace(is_unruly, " ")
 }

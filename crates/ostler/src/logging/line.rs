@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 
 use super::{Form, Level, about::About};
-use crate::clock::Millis;
+use crate::{clock::Millis, unruly::is_unruly};
 
 /// The most that a value may be long, in bytes.
 const LONGEST: usize = 4096;
@@ -121,8 +121,7 @@ fn text(at: Millis, level: Level, target: &str, fields: &Fields) -> String {
 
 /// Whether a value can be told from what follows it without quotes.
 fn is_plain(text: &str) -> bool {
-    let is_special =
-        |c: char| c.is_whitespace() || matches!(c, '"' | '\\' | '=') || is_dangerous(c);
+    let is_special = |c: char| c.is_whitespace() || matches!(c, '"' | '\\' | '=') || is_unruly(c);
     !text.is_empty() && !text.contains(is_special)
 }
 
@@ -140,19 +139,10 @@ fn escape(line: &mut String, text: &str, quotes: Quotes) {
             '\r' => line.push_str("\\r"),
             '\t' => line.push_str("\\t"),
             '"' | '\\' if quotes == Quotes::Within => line.extend(['\\', c]),
-            c if is_dangerous(c) => line.extend(c.escape_unicode()),
+            c if is_unruly(c) => line.extend(c.escape_unicode()),
             c => line.push(c),
         }
     }
-}
-
-/// Whether a character controls a terminal, ends a line, or shows a line in
-/// another order than it has.
-fn is_dangerous(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}' | '\u{2029}')
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}')
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A line in the form of JSON. The names are part of the contract.
@@ -174,7 +164,7 @@ fn json_line(at: Millis, level: Level, target: &str, fields: Fields) -> String {
     // Dangerous characters can only be within its texts, where they may be escaped.
     let mut line = String::new();
     for c in object.chars() {
-        if is_dangerous(c) {
+        if is_unruly(c) {
             write!(line, "\\u{:04x}", u32::from(c)).ok();
         } else {
             line.push(c);
@@ -234,7 +224,7 @@ mod tests {
             for form in [Form::Text, Form::Json] {
                 let line = line(form, &message, &value);
                 let body = line.strip_suffix('\n').unwrap();
-                prop_assert!(!body.contains(is_dangerous), "{:?}", line);
+                prop_assert!(!body.contains(is_unruly), "{:?}", line);
             }
             let line = line(Form::Json, &message, &value);
             let read: Value = serde_json::from_str(&line).unwrap();

@@ -107,7 +107,7 @@ impl Carrier {
     async fn settle(&self, poster: &mut Poster, limits: &Limits) -> Result<(), SendError> {
         let asked = poster.posted().iter().filter_map(|posted| match &posted.slot {
             Slot::Asked(id) => id.parse().ok(),
-            Slot::Text(_) | Slot::Note => None,
+            Slot::Text(_) | Slot::Page(..) | Slot::Note => None,
         });
         let asked: Vec<PermissionId> = asked.collect();
         if asked.is_empty() {

@@ -146,8 +146,7 @@ impl Draft {
         let mut first = 0u32;
         for (text, asked) in &self.above {
             posts.extend(numbered(text.pages(&self.limits), first));
-            let slot = Slot::Asked(asked.id.clone());
-            posts.push((slot, asked.post(self.is_over, &self.limits)));
+            posts.extend(asked.posts(self.is_over, &self.limits));
             first = first.saturating_add(NUMBERS);
         }
         let mut pages = self.last.pages(&self.limits);

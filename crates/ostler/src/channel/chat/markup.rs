@@ -53,13 +53,17 @@ impl Markup {
         }
     }
 
-    /// Puts a text into a block that nothing in it can close.
+    /// Puts a text into a block that nothing in it can close, and in which no line can
+    /// be taken for one of ours.
     pub(crate) fn block(self, text: &str) -> String {
         match self {
-            Self::Discord => fenced(text),
-            // A longer fence is none there.
-            Self::WhatsApp => format!("```\n{}\n```", text.replace("```", "ˋˋˋ")),
-            Self::None => text.to_owned(),
+            // Three of them always end a block there: a longer fence is none.
+            Self::Discord | Self::WhatsApp => {
+                format!("```\n{}\n```", text.replace("```", "ˋˋˋ"))
+            }
+            Self::None => {
+                text.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+            }
         }
     }
 
@@ -88,17 +92,6 @@ fn escaped(line: &str) -> String {
     escaped
 }
 
-/// Puts a text into a fence that nothing in it can close.
-fn fenced(text: &str) -> String {
-    let (mut longest, mut run) = (2, 0);
-    for c in text.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    let fence = "`".repeat(longest + 1);
-    format!("{fence}\n{text}\n{fence}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,8 +111,10 @@ mod tests {
 
     #[test]
     fn nothing_in_a_block_closes_it() {
-        assert_eq!(Markup::Discord.block("a```b"), "````\na```b\n````");
-        assert_eq!(Markup::WhatsApp.block("a```b"), "```\naˋˋˋb\n```");
-        assert_eq!(Markup::None.block("a```b"), "a```b");
+        for markup in [Markup::Discord, Markup::WhatsApp] {
+            assert_eq!(markup.block("a```b"), "```\naˋˋˋb\n```");
+            assert_eq!(markup.block("a`````"), "```\naˋˋˋ``\n```");
+        }
+        assert_eq!(Markup::None.block("a\n1 Deny"), "> a\n> 1 Deny");
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn plan(posted: &[Posted], view: &View, now_ms: u64, limits: &Limits)
     if apart.is_some() {
         let is_gone = |at: &&Posted| match at.slot {
             Slot::Text(_) => view.posts.iter().all(|(slot, _)| *slot != at.slot),
-            Slot::Asked(_) | Slot::Note => false,
+            Slot::Asked(_) | Slot::Page(..) | Slot::Note => false,
         };
         plan.operations.extend(
             posted
@@ -50,7 +50,7 @@ pub(crate) fn plan(posted: &[Posted], view: &View, now_ms: u64, limits: &Limits)
         let Some(at) = posted.iter().find(|at| at.slot == *slot) else {
             let is_early = match slot {
                 Slot::Text(_) => apart.is_none() && !view.is_final,
-                Slot::Asked(_) | Slot::Note => false,
+                Slot::Asked(_) | Slot::Page(..) | Slot::Note => false,
             };
             if !is_early {
                 plan.operations.push(Operation::Send { slot: slot.clone(), post: post.clone() });
@@ -85,7 +85,7 @@ pub(crate) fn finish(posted: &[Posted], posts: Vec<Post>, limits: &Limits) -> Vi
                 below.push(*number);
                 unused = unused.max(number.saturating_add(1));
             }
-            Slot::Asked(_) => below.clear(),
+            Slot::Asked(_) | Slot::Page(..) => below.clear(),
             Slot::Note => {}
         }
     }

@@ -1,15 +1,6 @@
 //! Names that come from elsewhere, made harmless: for showing, and for files. Pure.
 
-/// Says whether a character controls something, or shows a line in another order
-/// than it has.
-fn is_unruly(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
-                | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        )
-}
+use crate::unruly::is_unruly;
 
 /// Returns the start of a name without what is unruly in it. It may be empty.
 pub(super) fn shown(name: &str, most: usize) -> String {

@@ -307,8 +307,8 @@ impl TwilioChat {
 /// Whether a message asks for a yes or a no, and can have buttons for that. Those of
 /// questions are others each time.
 fn has_decisions(post: &Post) -> bool {
-    let can_deny = post.buttons.iter().any(|button| button.look == Look::Bad);
-    can_deny && post.text.encode_utf16().count() <= WITH_BUTTONS
+    let has = |look| post.buttons.iter().any(|button| button.look == look);
+    has(Look::Good) && has(Look::Bad) && post.text.encode_utf16().count() <= WITH_BUTTONS
 }
 
 /// Whether a text that Twilio has is this one. White space around it may be gone, and

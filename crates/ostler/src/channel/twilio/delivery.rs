@@ -196,7 +196,7 @@ async fn failed(
     let is_over = told == Meaning::Window && has_written;
     let meaning = if is_over { Meaning::Passing } else { told };
     // What was asked on the way has no message in the outbox.
-    let is_answer = !matches!(Slot::parse(&part.slot), Some(Slot::Asked(_)));
+    let is_answer = !matches!(Slot::parse(&part.slot), Some(Slot::Asked(_) | Slot::Page(..)));
     let standing = if is_answer { outbox::standing(conn, subject).await? } else { None };
     let then = decide(meaning, standing.as_ref());
     let reopened = match then {

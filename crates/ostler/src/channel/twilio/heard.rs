@@ -8,6 +8,7 @@ use super::kind::Kind;
 use crate::{
     channel::{directive, is_number, is_sid},
     gateway::inbound::Media,
+    unruly::is_unruly,
 };
 
 /// How many files come with a message at most.
@@ -201,7 +202,7 @@ pub(crate) fn medium(url: &str, media_type: Option<&str>) -> Media {
 
 /// Returns a name that somebody gave himself, on one line and not too long.
 fn harmless(name: &str) -> String {
-    let clean: String = name.chars().filter(|c| !c.is_control()).take(NAME).collect();
+    let clean: String = name.chars().filter(|c| !is_unruly(*c)).take(NAME).collect();
     clean.trim().to_owned()
 }
 

@@ -1,10 +1,13 @@
 //! A request for permission as a message: what is asked, in full, and what can be
 //! answered.
 
-use serde_json::{Map, Value};
+mod told;
 
+use serde_json::Value;
+
+use self::told::{Kept, Told};
 use super::{
-    super::{Button, Choices, Limits, Look, Post, markup::Markup},
+    super::{Attachment, Button, Choices, Limits, Look, Post, Slot, markup::Markup},
     text, time, words,
 };
 
@@ -12,8 +15,6 @@ use super::{
 const LAST_LINE: usize = 120;
 /// What the choice to write something ends with.
 const WRITTEN: &str = ":text";
-/// The longest fence that a chat is trusted with.
-const FENCE: usize = 16;
 
 /// A request, as it is shown.
 #[derive(Clone, Debug)]
@@ -25,6 +26,10 @@ pub(super) struct Asked {
     is_question: bool,
     /// What is asked; it leaves room for the last line.
     body: String,
+    /// The messages above it, if it takes several.
+    pages: Vec<String>,
+    /// All of it as a file, if it takes one.
+    file: Option<Attachment>,
     expires: Option<i64>,
     buttons: Vec<Button>,
     /// The number of the first of them, where they are told by numbers.
@@ -37,27 +42,35 @@ impl Asked {
     /// Reads a request, of whose choices the first has this number. One without an id
     /// cannot be answered, and is not shown.
     pub(super) fn read(event: &Value, limits: &Limits, first: usize) -> Option<Self> {
-        let room = limits.room_for(&event.to_string());
         let id = event.get("id").and_then(Value::as_str).filter(|id| !id.is_empty())?;
         let is_question = text(event, "kind") == "question";
         let options = event.get("options").and_then(Value::as_array).into_iter().flatten();
         let options: Vec<&str> = options.filter_map(Value::as_str).collect();
-        let buttons = match is_question {
+        let mut buttons = match is_question {
             true => choices(id, &options, limits),
             false => decisions(id, &options, limits),
         };
         let listed = match limits.choices {
             Choices::Buttons => 0,
             Choices::Numbers if is_question => 0,
-            Choices::Numbers => list(&buttons, first, limits.markup).chars().count() + 1,
+            Choices::Numbers => {
+                limits.measure.of(&list(&buttons, first, limits.markup)).saturating_add(1)
+            }
         };
-        let last = (LAST_LINE + listed).min(room / 3);
-        let body = body(event, &options, first, limits, room.saturating_sub(last));
+        let last = (LAST_LINE + listed).min(limits.text / 3);
+        let room = limits.text.saturating_sub(last);
+        let Told { body, pages, file, kept } = told::tell(event, &options, first, limits, room);
+        // Nobody allows what he cannot read.
+        if kept == Kept::TooLittle {
+            buttons.retain(|button| button.look == Look::Bad);
+        }
         Some(Self {
             id: id.to_owned(),
             request: text(event, "request").to_owned(),
             is_question,
             body,
+            pages,
+            file,
             expires: time::seconds(text(event, "expires_at")),
             buttons,
             first,
@@ -103,8 +116,18 @@ impl Asked {
         self.resolved = Some(markup.aside(format!("{what} {by}").trim_end()));
     }
 
-    /// Returns the message.
-    pub(super) fn post(&self, is_over: bool, limits: &Limits) -> Post {
+    /// Returns its messages.
+    pub(super) fn posts(&self, is_over: bool, limits: &Limits) -> Vec<(Slot, Post)> {
+        let pages = self.pages.iter().zip(0..);
+        let page = |(page, number): (&String, u32)| {
+            (Slot::Page(self.id.clone(), number), Post::of(page.clone()))
+        };
+        let last = (Slot::Asked(self.id.clone()), self.post(is_over, limits));
+        pages.map(page).chain([last]).collect()
+    }
+
+    /// Returns the message that can be answered.
+    fn post(&self, is_over: bool, limits: &Limits) -> Post {
         let markup = limits.markup;
         let (last, is_open) = match (&self.resolved, self.expires) {
             (Some(resolved), _) => (resolved.clone(), false),
@@ -120,8 +143,8 @@ impl Asked {
             Choices::Buttons | Choices::Numbers => (String::new(), Vec::new()),
         };
         let text = format!("{}\n{choices}{last}", self.body);
-        let text = text.trim_end().chars().take(limits.text).collect();
-        Post { text, buttons, files: Vec::new() }
+        let text = limits.measure.start(text.trim_end(), limits.text).to_owned();
+        Post { text, buttons, files: self.file.clone().into_iter().collect() }
     }
 
     /// Says how to choose by a number.
@@ -140,81 +163,6 @@ fn list(buttons: &[Button], first: usize, markup: Markup) -> String {
         format!("{} {}", markup.strong(&number.to_string()), button.label)
     };
     buttons.iter().zip(first..).map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// Returns what is asked in at most so many characters, or nearly nothing where
-/// there is no room.
-fn body(event: &Value, options: &[&str], first: usize, limits: &Limits, room: usize) -> String {
-    let markup = limits.markup;
-    let what = match text(event, "kind") {
-        "command" => "Permission to run a command",
-        "edit" => "Permission to change a file",
-        "read" => "Permission to read a file",
-        "network" => "Permission to use the network",
-        "question" => "A question",
-        _ => "Permission to use a tool",
-    };
-    let mut body = markup.strong(what);
-    let tool = markup.as_it_is(&words::line(text(event, "tool"), 40));
-    if !tool.is_empty() {
-        body = format!("{body} · {tool}");
-    }
-    let title = text(event, "title");
-    let is_question = text(event, "kind") == "question";
-    // Questions are read as text; of anything else that is long the block below has all.
-    let line = words::line(title, if is_question { room / 3 } else { 100 });
-    if !line.is_empty() {
-        body = format!("{body}\n{}", markup.as_it_is(&line));
-    }
-    let mut more = match is_question {
-        true => numbered(options, first),
-        false => input(event.get("input").unwrap_or(&Value::Null)),
-    };
-    // A title that is not shown in full above is shown here.
-    let is_shown = line == title && markup.keeps(&line);
-    if more == title || more.is_empty() {
-        more = if is_shown { String::new() } else { title.to_owned() };
-    } else if !is_shown && !more.contains(title) {
-        more = format!("{title}\n\n{more}");
-    }
-    if !more.is_empty() {
-        let more = words::harmless(&more);
-        let more = match more.contains(&"`".repeat(FENCE)) {
-            true => more.replace('`', "ˋ"),
-            false => more,
-        };
-        let left = room.saturating_sub(body.chars().count() + 2 * FENCE + 3);
-        body = format!("{body}\n{}", markup.block(&words::without_middle(more.trim_end(), left)));
-    }
-    body.chars().take(room).collect()
-}
-
-/// Returns what a tool would be called with: a command as it is, and the rest of it.
-fn input(input: &Value) -> String {
-    match input {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Object(fields) => match fields.get("command") {
-            Some(Value::String(command)) => {
-                let is_more = |name: &String| !matches!(name.as_str(), "command" | "description");
-                let rest = fields.iter().filter(|(name, _)| is_more(name));
-                let rest: Map<_, _> = rest.map(|(k, v)| (k.clone(), v.clone())).collect();
-                match rest.is_empty() {
-                    true => command.clone(),
-                    false => format!("{command}\n\n{:#}", Value::Object(rest)),
-                }
-            }
-            Some(_) | None if fields.is_empty() => String::new(),
-            Some(_) | None => format!("{input:#}"),
-        },
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) => format!("{input:#}"),
-    }
-}
-
-fn numbered(options: &[&str], first: usize) -> String {
-    let lines: Vec<_> =
-        options.iter().zip(first..).map(|(option, n)| format!("{n}. {option}")).collect();
-    lines.join("\n")
 }
 
 /// Returns a button for each decision that is possible.

@@ -191,15 +191,69 @@ fn a_request_without_an_id_is_not_shown() {
     assert_eq!(shown(&play(Detail::Normal, &[("permission", json!({"request": "r"}))])), []);
 }
 
-#[test]
-fn a_long_command_is_shown_with_its_start_and_its_end() {
-    let command = format!("start ```` {} end\u{202e}", "x".repeat(1000));
+/// Returns the messages of a request to run a command, or of another kind.
+fn asked_for(kind: &str, command: &str, limits: &Limits) -> Vec<(Slot, Post)> {
     let input = json!({"command": command, "timeout": 5});
-    let body = json!({"id": "p", "kind": "command", "tool": "Bash", "title": "x", "input": input});
-    let texts = shown(&play(Detail::Normal, &[("permission", body)]));
-    let text = &texts[0].1;
-    assert!(text.contains("\n`````\nstart ````") && text.contains("characters are left out here"));
-    assert!(text.ends_with("\"timeout\": 5\n}\n`````"), "{text}");
+    let body = json!({"id": "p", "kind": kind, "tool": "Bash", "title": "x", "input": input});
+    let mut draft = Draft::new(limits, Detail::Normal);
+    draft.event("permission", &body);
+    draft.view().posts
+}
+
+/// What a chat takes that has numbers for choices, and pictures for files.
+fn by_numbers(text: usize) -> Limits {
+    let (choices, markup) = (Choices::Numbers, Markup::WhatsApp);
+    let kinds: Option<&[&str]> = Some(&["image/png"]);
+    Limits { measure: Measure::Utf16, choices, markup, kinds, ..limits(text) }
+}
+
+#[test]
+fn a_long_command_is_shown_with_its_start_and_its_end_and_is_whole_in_a_file() {
+    let command = format!("start ```` {} end\u{202e}", "x".repeat(1000));
+    let posts = asked_for("command", &command, &limits(400));
+    let [(Slot::Asked(_), Post { text, buttons, files })] = posts.as_slice() else {
+        panic!("{posts:?}")
+    };
+    assert!(text.contains("\n```\nstart ˋˋˋ`") && text.contains("characters are left out here"));
+    assert!(text.ends_with("}\n```\n-# All of it is in the file. Read it before you allow it."));
+    assert_eq!(buttons.len(), 2);
+    let whole = format!("{}\n\n{{\n  \"timeout\": 5\n}}", command.replace('\u{202e}', "\u{fffd}"));
+    let file = Attachment { name: "request.txt".to_owned(), content: Content::Text(whole) };
+    assert_eq!(*files, [file]);
+}
+
+#[test]
+fn where_it_cannot_be_a_file_a_long_command_takes_several_messages() {
+    let command: String = (0..150).map(|n| format!("step-{n}; ")).collect();
+    let posts = asked_for("command", &command, &by_numbers(400));
+    let (last, pages) = posts.split_last().unwrap();
+    let shown: String = pages.iter().map(|(_, page)| page.text.as_str()).collect();
+    assert!((0..150).all(|n| shown.contains(&format!("step-{n};"))), "{shown}");
+    assert!((0..).zip(pages).all(|(n, (slot, _))| *slot == Slot::Page("p".to_owned(), n)));
+    assert!(last.1.text.contains("_All of it is above.") && last.1.text.contains("*1* Allow"));
+}
+
+#[test]
+fn what_cannot_be_read_can_be_denied_and_not_allowed() {
+    let posts = asked_for("command", &"x".repeat(10_000), &by_numbers(400));
+    let [(_, Post { text, buttons, .. })] = posts.as_slice() else { panic!("{posts:?}") };
+    assert!(text.contains("it can only be denied here") && text.contains("*1* Deny"), "{text}");
+    assert_eq!(buttons.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["p:deny"]);
+    // What is written into a file is seen there.
+    let posts = asked_for("edit", &"x".repeat(10_000), &by_numbers(400));
+    assert!(posts[0].1.text.contains("Not all of it is shown") && posts[0].1.buttons.len() == 2);
+}
+
+#[test]
+fn no_line_of_a_command_can_be_taken_for_a_choice() {
+    let command = "ls\n1 Deny\n2 Allow";
+    for markup in [Markup::None, Markup::WhatsApp] {
+        let posts = asked_for("command", command, &Limits { markup, ..by_numbers(400) });
+        let text = &posts[0].1.text;
+        let lines: Vec<_> = text.lines().filter(|line| *line == "1 Deny").collect();
+        assert!(markup == Markup::WhatsApp || lines.is_empty(), "{text}");
+        assert!(text.contains("1 Allow") || text.contains("*1* Allow"), "{text}");
+    }
 }
 
 #[test]
@@ -355,12 +409,7 @@ proptest! {
     fn what_is_asked_by_numbers_is_never_too_long(
         title in any::<String>(), command in "[a🐎\\n`*]{0,900}", size in 300usize..1600,
     ) {
-        let limits = Limits {
-            measure: Measure::Utf16,
-            choices: Choices::Numbers,
-            markup: Markup::WhatsApp,
-            ..limits(size)
-        };
+        let limits = by_numbers(size);
         let mut draft = Draft::new(&limits, Detail::Quiet);
         let asked = json!({
             "id": "perm_1", "request": "r", "kind": "command", "title": title,
@@ -369,8 +418,10 @@ proptest! {
         });
         draft.event("permission", &asked);
         let view = draft.view();
-        let text = &view.posts[0].1.text;
-        prop_assert!(text.encode_utf16().count() <= size, "{text}");
+        for (_, post) in &view.posts {
+            prop_assert!(post.text.encode_utf16().count() <= size, "{post:?}");
+        }
+        let text = &view.posts.last().unwrap().1.text;
         prop_assert!(text.contains("*3* Deny"), "{text}");
     }
 }

@@ -1,13 +1,14 @@
 //! How words of others are shown among ours: on one line, and without characters
 //! that change how the rest is read.
 
+use crate::unruly::is_unruly;
+
 /// Replaces characters that control how a text is shown, but for line breaks and
 /// tabs.
 pub(super) fn harmless(text: &str) -> String {
     let replaced = |c: char| match c {
         '\n' | '\t' => c,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        c if c.is_control() => '\u{fffd}',
+        c if is_unruly(c) => char::REPLACEMENT_CHARACTER,
         c => c,
     };
     text.replace("\r\n", "\n").chars().map(replaced).collect()

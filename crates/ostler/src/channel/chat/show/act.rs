@@ -182,5 +182,6 @@ impl Show {
 /// Whether nobody is kept from anything as long as a view is not shown: the answer
 /// will be. A request for permission has nothing else to stand for it.
 fn can_wait(view: &View) -> bool {
-    !view.posts.is_empty() && view.posts.iter().all(|(slot, _)| !matches!(slot, Slot::Asked(_)))
+    let is_asked = |slot: &Slot| matches!(slot, Slot::Asked(_) | Slot::Page(..));
+    !view.posts.is_empty() && view.posts.iter().all(|(slot, _)| !is_asked(slot))
 }

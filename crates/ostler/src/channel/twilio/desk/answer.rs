@@ -131,7 +131,7 @@ async fn asked(
 
 fn request_of(slot: &str) -> Option<PermissionId> {
     match Slot::parse(slot) {
-        Some(Slot::Asked(id)) => id.parse().ok(),
+        Some(Slot::Asked(id) | Slot::Page(id, _)) => id.parse().ok(),
         Some(Slot::Text(_) | Slot::Note) | None => None,
     }
 }
