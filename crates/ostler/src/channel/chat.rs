@@ -172,6 +172,14 @@ impl fmt::Display for Slot {
 }
 
 impl Slot {
+    /// Whether it is a request for permission, or a page of one.
+    pub(crate) fn is_asked(&self) -> bool {
+        match self {
+            Self::Asked(_) | Self::Page(..) => true,
+            Self::Text(_) | Self::Note => false,
+        }
+    }
+
     /// Reads what the store has; nothing if a newer ostler wrote it.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text.split_once(':') {
@@ -311,6 +319,12 @@ impl Chats {
             n if n == self.0.len() => Duty::All,
             _ => Duty::Some,
         }
+    }
+
+    /// Returns those in which this gateway speaks.
+    pub(crate) fn own(&self) -> Vec<&'static str> {
+        let own = self.0.iter().filter(|member| *member.on_duty.borrow());
+        own.map(|member| member.channel).collect()
     }
 
     /// Returns those in which another gateway speaks.

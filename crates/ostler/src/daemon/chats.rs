@@ -15,7 +15,7 @@ use crate::{
             api::Api,
             bot::{self, Bot},
         },
-        duty::Duty,
+        duty::Held,
         twilio::{self, post::Post},
     },
     config::Config,
@@ -137,10 +137,10 @@ impl Open {
     pub(super) async fn close(self) -> Closed {
         let mut duties = Vec::new();
         if let Some(bot) = self.bot {
-            duties.push(bot.stop().await);
+            duties.push(bot.stop().await.hold());
         }
         if let Some(post) = self.post {
-            duties.push(post.stop().await);
+            duties.push(post.stop().await.hold());
         }
         Closed { duties, shows: self.shows }
     }
@@ -148,7 +148,7 @@ impl Open {
 
 /// Chats that are only spoken to.
 pub(super) struct Closed {
-    duties: Vec<Duty>,
+    duties: Vec<Held>,
     shows: Option<Shows>,
 }
 
@@ -159,7 +159,7 @@ impl Closed {
             shows.stop().await;
         }
         for duty in self.duties {
-            duty.give_back().await;
+            duty.end().await;
         }
     }
 }

@@ -372,6 +372,18 @@ pub(crate) async fn read_turn(
     rows.iter().map(StoredEvent::from_row).collect()
 }
 
+/// Returns the last event of a turn up to a number.
+pub(crate) async fn last(
+    conn: &mut Conn,
+    turn: TurnId,
+    up_to: i64,
+) -> Result<Option<StoredEvent>, StoreError> {
+    let sql = "SELECT * FROM events WHERE turn = $1 AND number + 0 <= $2
+               ORDER BY number + 0 DESC LIMIT 1";
+    let row = conn.fetch_optional(sql, values![turn, up_to]).await?;
+    row.map(|row| StoredEvent::from_row(&row)).transpose()
+}
+
 impl StoredEvent {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
         let command = row.opt_parsed("command")?.zip(row.opt_text("stream")?);

@@ -150,6 +150,14 @@ pub(crate) async fn abandon_one(
     conn.execute(sql, values![id, now]).await.map(drop)
 }
 
+/// Returns the turns of jobs that run, as far as the store knows, the newest first.
+pub(crate) async fn running(conn: &mut Conn, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    let sql = "SELECT id FROM turns WHERE state = 'running' AND job IS NOT NULL
+               ORDER BY id DESC LIMIT +$1";
+    let rows = conn.fetch_all(sql, values![i64::from(limit)]).await?;
+    rows.iter().map(|row| row.parsed("id")).collect()
+}
+
 /// Whether a turn runs, as far as the store knows.
 pub(crate) async fn is_running(conn: &mut Conn, id: TurnId) -> Result<bool, StoreError> {
     let sql = "SELECT 1 AS found FROM turns WHERE id = $1 AND state = 'running'";

@@ -23,6 +23,16 @@ pub(crate) enum Operation {
     Delete { slot: Slot, message: String },
 }
 
+impl Operation {
+    /// Whether it is about something that is asked in a view and not answered yet.
+    pub(crate) fn is_about_open_request(&self, view: &View) -> bool {
+        let (Self::Send { slot, .. } | Self::Edit { slot, .. } | Self::Delete { slot, .. }) = self;
+        let (Slot::Asked(id) | Slot::Page(id, _)) = slot else { return false };
+        let asked = Slot::Asked(id.clone());
+        view.posts.iter().any(|(slot, post)| *slot == asked && !post.buttons.is_empty())
+    }
+}
+
 /// What to do now, in this order, and when something that was held back is due.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {

@@ -18,6 +18,9 @@ use crate::{
     },
 };
 
+/// How often a request is sent again that did not arrive.
+const RESENT: u32 = 3;
+
 /// The messages of one answer.
 pub(crate) struct Poster {
     chat: Arc<dyn Chat>,
@@ -100,6 +103,39 @@ impl Poster {
         }
         // What somebody took away is posted again.
         Ok(if is_gone { Some(now) } else { plan.again_at })
+    }
+
+    /// Shows of a view what is asked and still waits for an answer, and nothing else.
+    pub(crate) async fn show_asked(&mut self, view: &View, now: u64) -> Result<(), Trouble> {
+        let plan = plan::plan(&self.posted, view, now, self.chat.limits());
+        for operation in plan.operations {
+            if operation.is_about_open_request(view) {
+                self.carry_out(operation, now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out which requests did not arrive after all, so that they are sent again,
+    /// a few times.
+    pub(crate) async fn look_for_lost(&mut self) -> Result<(), StoreError> {
+        let stored = self
+            .store
+            .read(self.subject.clone(), |conn, subject| Box::pin(posts::of(conn, subject)));
+        let stored: Vec<StoredPost> = stored.await?;
+        let is_there = |slot: &Slot| stored.iter().any(|post| post.slot == slot.to_string());
+        let lost: Vec<Slot> = self
+            .posted
+            .iter()
+            .map(|posted| posted.slot.clone())
+            .filter(|slot| slot.is_asked() && !is_there(slot))
+            .filter(|slot| self.taken.get(slot).copied().unwrap_or_default() < RESENT)
+            .collect();
+        for slot in lost {
+            self.posted.retain(|posted| posted.slot != slot);
+            *self.taken.entry(slot).or_default() += 1;
+        }
+        Ok(())
     }
 
     /// Shows a view that is final, whatever others take away meanwhile.

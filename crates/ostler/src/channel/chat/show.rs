@@ -91,6 +91,7 @@ impl Shows {
                 after: None,
                 turns: HashMap::new(),
                 others: HashSet::new(),
+                spoken_in: Vec::new(),
             };
             pump.work()
         });

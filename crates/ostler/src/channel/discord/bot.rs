@@ -16,7 +16,12 @@ use super::{
 };
 use crate::{
     background::Background,
-    channel::{DISCORD, chat::intake::Intake, duty::Duty, pace::Pace},
+    channel::{
+        DISCORD,
+        chat::intake::Intake,
+        duty::{Duty, Until},
+        pace::Pace,
+    },
     gateway::{Gateway, policy::Policy},
     store::{Store, choices, duties},
 };
@@ -82,12 +87,12 @@ impl Parts {
 
     async fn work(self, stop: CancellationToken) {
         let duty = self.duty();
-        while duty.obtain(&stop).await {
-            match Box::pin(self.connected(&duty, &stop)).await {
+        while let Some(until) = duty.obtain(&stop).await {
+            match Box::pin(self.connected(&duty, until, &stop)).await {
                 Over::Refused(Fatal { reason }) => {
                     tracing::error!("Discord refuses the bot: {reason}");
                     // What is to be sent can still be sent.
-                    let refused = time::timeout(REFUSED, duty.keep());
+                    let refused = time::timeout(REFUSED, duty.keep_on());
                     stop.run_until_cancelled(refused).await;
                 }
                 Over::OffDuty => tracing::warn!("another gateway speaks on Discord now"),
@@ -100,7 +105,7 @@ impl Parts {
     }
 
     /// Listens for as long as this gateway is the one that speaks.
-    async fn connected(&self, duty: &Duty, stop: &CancellationToken) -> Over {
+    async fn connected(&self, duty: &Duty, kept: Until, stop: &CancellationToken) -> Over {
         let (tell, events) = mpsc::channel(WAITING);
         let tasks = TaskTracker::new();
         let until = stop.child_token();
@@ -131,7 +136,7 @@ impl Parts {
                     Ok(()) => Over::Stopped,
                     Err(fatal) => Over::Refused(fatal),
                 },
-                () = duty.keep() => {
+                () = duty.keep(kept) => {
                     until.cancel();
                     both.await.ok();
                     Over::OffDuty

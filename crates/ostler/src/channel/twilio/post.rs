@@ -89,11 +89,18 @@ impl Post {
         let poll = Poll { api, desk, delivery, config, missed };
         let kept = duty.clone();
         let work = Background::start(|stop| async move {
-            while kept.obtain(&stop).await {
+            while let Some(lease) = kept.obtain(&stop).await {
                 let until = stop.child_token();
+                let polling = poll.work(&until);
+                tokio::pin!(polling);
                 tokio::select! {
-                    () = poll.work(&until) => {}
-                    () = kept.keep() => tracing::warn!("another gateway speaks for Twilio now"),
+                    () = &mut polling => {}
+                    () = kept.keep(lease) => {
+                        tracing::warn!("another gateway speaks for Twilio now");
+                        // What it deals with just now is dealt with to the end.
+                        until.cancel();
+                        polling.await;
+                    }
                 }
             }
         });

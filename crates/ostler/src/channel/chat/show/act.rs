@@ -9,12 +9,12 @@ use crate::{
     channel::{
         Next, SendError,
         chat::{
-            Chat, Slot,
+            Chat,
             draft::View,
             poster::{Poster, Trouble, clock},
         },
     },
-    store::{Store, outbox, posts::Subject, turns},
+    store::{Store, StoreError, outbox, posts::Subject, turns},
 };
 
 /// The wait after the store or the chat failed.
@@ -26,6 +26,10 @@ const FIRST_TYPING: Duration = Duration::from_secs(1);
 const CROWDED: Duration = Duration::from_millis(500);
 /// How often it is looked whether what was said before has arrived.
 const BEHIND: Duration = Duration::from_millis(100);
+/// How long something that is asked waits for that.
+const ASKED_BEHIND: Duration = Duration::from_secs(3);
+/// How often it is looked whether what is asked has arrived.
+const ASKED_AGAIN: Duration = Duration::from_secs(10);
 /// How often it is looked whether a silent turn still runs.
 const LOOK: Duration = Duration::from_secs(300);
 
@@ -68,15 +72,15 @@ impl Show {
     /// anything.
     async fn show(&self, subject: Subject) {
         let (channel, place) = (subject.channel.clone(), subject.place.clone());
-        let (chat, store) = (Arc::clone(&self.chat), self.store.clone());
-        let opened = Box::pin(Poster::open(chat, store, subject, self.answers.clone()));
-        let Ok(mut poster) = opened.await else { return };
+        let Some(mut poster) = Box::pin(self.open(subject)).await else { return };
         let usual = self.chat.limits().typing;
         let typing_every = usual.map(|usual| self.typing_every.unwrap_or(usual));
         let mut typing = typing_every.map(|_| Instant::now() + FIRST_TYPING);
         // What could not be changed later would stand in the way of another try.
         let is_left = self.chat.limits().edits.is_some();
+        let mut scope = Scope::All;
         let mut again = None;
+        let mut behind_until = None;
         let mut look_at = Instant::now() + LOOK;
         loop {
             let due = [again, typing].into_iter().flatten().fold(look_at, Instant::min);
@@ -117,27 +121,50 @@ impl Show {
                 again = Some(now + CROWDED);
                 continue;
             }
-            // An answer from before stands above this one.
+            // An answer from before stands above this one. Whoever is asked something
+            // has only so long to answer it.
             let is_first = poster.posted().is_empty() && !view.posts.is_empty();
-            if is_first && Box::pin(self.is_behind(&channel, &place)).await {
+            let most = *behind_until.get_or_insert(now + ASKED_BEHIND);
+            if is_first
+                && (can_wait(&view) || now < most)
+                && Box::pin(self.is_behind(&channel, &place)).await
+            {
                 again = Some(now + BEHIND);
                 continue;
             }
-            let shown = match end {
-                None => Box::pin(poster.show(&view, clock())).await,
+            let is_asking = is_asking(&view);
+            if is_asking && !self.chat.limits().is_known_again {
+                // If that is not known, it is looked for the next time.
+                Box::pin(poster.look_for_lost()).await.ok();
+            }
+            let shown = match (end, scope) {
+                (None, Scope::All) => Box::pin(poster.show(&view, clock())).await,
+                (None, Scope::Asked) => {
+                    Box::pin(poster.show_asked(&view, clock())).await.map(|()| None)
+                }
                 // The answer comes in its place.
-                Some(End::Answered) => return,
-                Some(End::Failed) if !is_left => return,
-                Some(End::Failed) => {
+                (Some(End::Answered), _) => return,
+                (Some(End::Failed), _) if !is_left => return,
+                (Some(End::Failed), _) => {
                     view.is_final = true;
                     Box::pin(poster.finish(&view)).await.map(|()| None)
                 }
             };
+            let asked_again = is_asking.then_some(now + ASKED_AGAIN);
             again = match shown {
-                Ok(None) => None,
+                Ok(None) => asked_again,
                 Ok(Some(at)) => Some(now + Duration::from_millis(at.saturating_sub(clock()))),
+                // A request has nothing else to stand for it, and has to be seen.
                 Err(Trouble::Chat(SendError { next: Next::GiveUp, reason, .. })) => {
-                    return tracing::info!(turn = %self.stage.turn, reason, "an answer is not shown while it comes");
+                    if scope == Scope::All {
+                        tracing::info!(turn = %self.stage.turn, reason, "an answer is not shown while it comes");
+                    }
+                    if is_asking {
+                        tracing::warn!(turn = %self.stage.turn, reason, "nobody sees what an agent asks");
+                    }
+                    let retried = scope == Scope::Asked;
+                    scope = Scope::Asked;
+                    if retried { asked_again } else { is_asking.then_some(now) }
                 }
                 Err(Trouble::Chat(SendError { next: Next::Retry { after }, .. })) => {
                     Some(now + after.unwrap_or(PAUSE).max(PAUSE))
@@ -146,6 +173,19 @@ impl Show {
             };
             if end.is_some() {
                 return;
+            }
+        }
+    }
+
+    /// Finds out what is there of the answer, as soon as the store says so; nothing if
+    /// the stage is to end before.
+    async fn open(&self, subject: Subject) -> Option<Poster> {
+        loop {
+            let (chat, store) = (Arc::clone(&self.chat), self.store.clone());
+            match Poster::open(chat, store, subject.clone(), self.answers.clone()).await {
+                Ok(poster) => return Some(poster),
+                Err(StoreError::Closed) => return None,
+                Err(_) => self.stage.stop.run_until_cancelled(time::sleep(PAUSE)).await?,
             }
         }
     }
@@ -179,9 +219,21 @@ impl Show {
     }
 }
 
+/// How much of an answer is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    All,
+    /// What is asked: the chat did not take something else.
+    Asked,
+}
+
+/// Whether an answer is waited for.
+fn is_asking(view: &View) -> bool {
+    view.posts.iter().any(|(slot, post)| slot.is_asked() && !post.buttons.is_empty())
+}
+
 /// Whether nobody is kept from anything as long as a view is not shown: the answer
 /// will be. A request for permission has nothing else to stand for it.
 fn can_wait(view: &View) -> bool {
-    let is_asked = |slot: &Slot| matches!(slot, Slot::Asked(_) | Slot::Page(..));
-    !view.posts.is_empty() && view.posts.iter().all(|(slot, _)| !is_asked(slot))
+    !view.posts.is_empty() && view.posts.iter().all(|(slot, _)| !slot.is_asked())
 }

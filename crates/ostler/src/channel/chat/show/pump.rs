@@ -36,6 +36,8 @@ use crate::{
 
 /// How many events are read at once.
 const PAGE: u32 = 500;
+/// How many turns that run are looked at when this gateway begins to speak in a chat.
+const RUNNING: u32 = 10_000;
 /// How many turns are remembered that nobody in a chat waits for.
 const REMEMBERED: usize = 10_000;
 /// The wait after the store failed.
@@ -47,7 +49,8 @@ const LEAVING: Duration = Duration::from_secs(4);
 struct Begun {
     subject: Subject,
     answers: Option<String>,
-    is_verbose: bool,
+    /// What was said of it in this conversation, if something was.
+    is_verbose: Option<bool>,
 }
 
 /// Whether a turn is shown.
@@ -81,6 +84,8 @@ pub(super) struct Pump {
     pub(super) turns: HashMap<TurnId, Arc<Stage>>,
     /// Turns that run and are not.
     pub(super) others: HashSet<TurnId>,
+    /// The chats in which this gateway spoke when it last looked.
+    pub(super) spoken_in: Vec<&'static str>,
 }
 
 impl Pump {
@@ -126,6 +131,35 @@ impl Pump {
         self.turns.retain(|_, stage| !stage.stop.is_cancelled());
     }
 
+    /// Begins what ran before this gateway spoke in a chat. A turn that waits for an
+    /// answer says nothing more by itself.
+    async fn take_over(&mut self) -> Result<(), StoreError> {
+        let own = self.chats.own();
+        if own.iter().any(|channel| !self.spoken_in.contains(channel)) {
+            let running =
+                self.store.read(RUNNING, |conn, limit| Box::pin(turns::running(conn, *limit)));
+            for turn in running.await? {
+                self.pick_up(turn).await?;
+            }
+        }
+        self.spoken_in = own;
+        Ok(())
+    }
+
+    /// Begins to show a turn with the last of it that was read.
+    async fn pick_up(&mut self, turn: TurnId) -> Result<(), StoreError> {
+        let (Some(after), false) = (self.after, self.turns.contains_key(&turn)) else {
+            return Ok(());
+        };
+        let last = self
+            .store
+            .read((turn, after), |conn, (turn, after)| Box::pin(events::last(conn, *turn, *after)));
+        match last.await? {
+            Some(last) => self.event(&last).await,
+            None => Ok(()),
+        }
+    }
+
     async fn newest(&mut self) -> Result<Read, StoreError> {
         let extent = self.store.read((), |conn, ()| Box::pin(events::extent(conn))).await?;
         self.after = Some(extent.newest);
@@ -136,6 +170,7 @@ impl Pump {
     async fn page(&mut self, after: i64) -> Result<Read, StoreError> {
         let page = self.store.read(after, |conn, after| Box::pin(events::read(conn, *after, PAGE)));
         let page = page.await?;
+        self.take_over().await?;
         for event in &page {
             self.event(event).await?;
             // Not with the whole page: what a draft has taken it must not take again.
@@ -201,10 +236,11 @@ impl Pump {
         if let Some(earlier) = &earlier {
             earlier.stop.cancel();
         }
-        let detail = if is_verbose {
-            Detail::Verbose
-        } else {
-            self.chats.detail(&subject.channel, &self.policy.borrow())
+        let detail = match (is_verbose, self.chats.detail(&subject.channel, &self.policy.borrow()))
+        {
+            (Some(true), _) => Detail::Verbose,
+            (Some(false), Detail::Verbose) => Detail::Normal,
+            (Some(false) | None, configured) => configured,
         };
         let stage = Arc::new(Stage {
             turn,
@@ -248,14 +284,25 @@ impl Pump {
         if first.event.seq <= 1 {
             return Ok(());
         }
-        let args = (stage.turn, PAGE);
-        let earlier = self
-            .store
-            .read(args, |conn, (turn, limit)| Box::pin(events::read_turn(conn, *turn, 0, *limit)));
-        for event in earlier.await?.iter().filter(|event| event.number < first.number) {
-            stage.take(event);
+        let mut after = 0;
+        loop {
+            let args = (stage.turn, after, PAGE);
+            let page = self.store.read(args, |conn, (turn, after, limit)| {
+                Box::pin(events::read_turn(conn, *turn, *after, *limit))
+            });
+            let page = page.await?;
+            let is_last = page.len() < PAGE as usize;
+            for event in page {
+                if event.number >= first.number {
+                    return Ok(());
+                }
+                stage.take(&event);
+                after = event.number;
+            }
+            if is_last {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 }
 
@@ -269,7 +316,7 @@ async fn look(conn: &mut Conn, turn: TurnId) -> Result<Option<Begun>, StoreError
         return Ok(None);
     }
     let conversation = conversations::find(conn, stored.turn.conversation).await?;
-    let is_verbose = conversation.is_some_and(|it| it.settings().verbose == Some(true));
+    let is_verbose = conversation.and_then(|it| it.settings().verbose);
     let Payload { channel, address: place, message, .. } = payload;
     let subject = Subject { id: job.id.to_string(), channel, place };
     Ok(Some(Begun { subject, answers: message, is_verbose }))
