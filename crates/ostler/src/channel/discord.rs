@@ -1,7 +1,8 @@
-//! Discord, as far as the network goes: what comes from there in words of our own
-//! (`heard`), what is done there (`api`), the connection (`shard`), which commands
-//! there are (`slash`), and whether it all works (`check`). Who may talk to the bot
-//! and what it answers is decided elsewhere.
+//! Discord: what comes from there in words of our own (`heard`), what is done there
+//! (`api`), the connection (`shard`), which commands there are (`slash`), what the bot
+//! may do where (`rights`), and whether it all works (`check`). `desk` hands what
+//! happens to the intake that all chats share, and `bot` is all of it for as long as
+//! a gateway runs. Who may talk to the bot and what it answers is decided elsewhere.
 
 pub(crate) mod api;
 pub(crate) mod bot;

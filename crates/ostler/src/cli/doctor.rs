@@ -2,7 +2,9 @@
 //! something is missing.
 //!
 //! It changes nothing but what it removes of killed turns, ends no process, and
-//! opens no file that could hold a secret.
+//! opens no file of an agent's login. The secrets of configured chats, and of a
+//! server that is an agent, are read and shown to nobody but the service that
+//! they are for.
 
 mod compare;
 mod facts;

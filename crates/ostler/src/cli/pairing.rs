@@ -47,9 +47,9 @@ enum PairingCommand {
         /// The code
         code: Code,
     },
-    /// Forget somebody who was let in or rejected; he is a stranger again
+    /// Forget somebody who was let in, was rejected or only asked; he is a stranger again
     Remove {
-        /// Who, such as discord:1234567890
+        /// Who, such as discord:1234567890 or whatsapp:+4915112345678
         #[arg(value_name = "CHANNEL:SENDER", value_parser = read_person)]
         person: Person,
     },
@@ -57,8 +57,9 @@ enum PairingCommand {
 
 fn read_person(text: &str) -> Result<Person, &'static str> {
     let address: Result<Address, _> = text.parse();
-    let address =
-        address.map_err(|_| "give the channel and the sender, such as discord:1234567890")?;
+    let address = address.map_err(|_| {
+        "give the channel and the sender, such as discord:1234567890 or whatsapp:+4915112345678"
+    })?;
     Ok(Person { channel: address.channel().to_owned(), sender: address.key().to_owned() })
 }
 
@@ -195,7 +196,8 @@ async fn remove(
     let Some(pairing) = removed.await? else {
         let Person { channel, sender } = person;
         let who = format!("{channel}:{sender}");
-        ui.notice(&printable(&format!("ostler: {who} was neither let in nor rejected")));
+        let text = format!("ostler: {who} was neither let in nor rejected, and has not asked");
+        ui.notice(&printable(&text));
         return Ok(Exit::Failed);
     };
     Ok(tell("removed", pairing, output, ui))

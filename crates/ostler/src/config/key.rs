@@ -336,6 +336,17 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_names_the_keys_that_need_a_restart_and_no_others() {
+        let page = include_str!("../../../../docs/configuration.md");
+        let (_, rest) = page.split_once("\n## Changes while a gateway runs\n").unwrap();
+        let (paragraph, _) = rest.split_once("\n## ").unwrap();
+        for Key { path, effect, .. } in KEYS {
+            let is_named = paragraph.contains(&format!("`{path}`"));
+            assert_eq!(is_named, *effect == Effect::Restart, "{path}");
+        }
+    }
+
+    #[test]
     fn a_strangers_directory_can_choose_a_model_but_no_program_and_no_permission() {
         let allows = |path: &str, value: Value| find(path).unwrap().is_harmless(&value);
         assert!(allows("agent.model", json!("m")));

@@ -20,7 +20,8 @@ pub(crate) struct Tries {
 /// How fast a delivery goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Of replies, for which somebody waits: they are worth a day.
+    /// Of replies, for which somebody waits: they are worth a good hour, and up to a
+    /// day where the receiver asks for longer waits.
     pub(crate) replies: Tries,
     /// Of notices, which tell of what can be asked for as well.
     pub(crate) notices: Tries,

@@ -150,4 +150,10 @@ fn errors_that_the_page_lists_are_told_in_words() {
         assert!(table.contains(&format!("code({code},")), "{code} has no words");
     }
     assert!(listed.len() > 30, "{listed:?}");
+    let rows = table.lines().filter_map(|line| line.trim().strip_prefix("code(")?.split_once(','));
+    let known: Vec<&str> = rows.map(|(code, _)| code).filter(is_code).collect();
+    for code in &known {
+        assert!(listed.contains(code), "{code} is not on the page");
+    }
+    assert!(known.len() > 30, "{known:?}");
 }
