@@ -163,6 +163,7 @@ impl Daemon {
         if loaded.is_set("prompt.dir") {
             prompt::begin(loaded.prompt_dir()).await;
         }
+        let file = loaded.file.map(|found| found.path);
         let config = loaded.config;
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         let notifier = Arc::new(Notifier::new(&settings.environment, std::process::id()));
@@ -171,6 +172,7 @@ impl Daemon {
         let chats = chats::prepare(&config, &settings.environment, &hosting).await?;
         let mut policy = Policy::new(&config, settings, host.clone(), here.clone());
         chats.vouch(&mut policy.media);
+        policy.media.private.extend(file);
         check_agent(&policy, &tasks).await?;
         let keys = bootstrap::look(store).await.map_err(failed)?;
         let listen = || http::bind(config.gateway.listen, keys.usable);

@@ -25,7 +25,7 @@ use ostler_core::environment::Variables;
 
 use self::{
     caps::Caps,
-    outgoing::Refused,
+    outgoing::{Reach, Refused},
     transcribe::Transcriber,
     vouched::{Hosts, Vouched},
 };
@@ -50,6 +50,8 @@ pub(crate) struct Rules {
     pub(crate) caps: Caps,
     /// The folders, beside that in which the agent worked, whose files may be sent.
     pub(crate) send_from: Vec<PathBuf>,
+    /// What is the gateway's own, and is not sent: its store, its secrets, its file.
+    pub(crate) private: Vec<PathBuf>,
     /// The channels whose files are fetched, and where those may lie.
     pub(crate) vouched: BTreeMap<&'static str, Vec<Vouched>>,
     /// What the block `inbound.reply` says of the files of a reply.
@@ -89,6 +91,11 @@ impl Rules {
             dir: Some(data_dir.join("media")),
             caps: Caps::new(&config.media),
             send_from: config.media.send_from.clone(),
+            private: config
+                .secret_files()
+                .map(Path::to_owned)
+                .chain([data_dir.to_owned()])
+                .collect(),
             vouched: [(DISCORD, discord.collect())].into(),
             reply: ReplyFiles {
                 each: each.filter(|place| !place.is_empty()),
@@ -154,7 +161,8 @@ pub(crate) fn answer(text: &str, work_dir: Option<&Path>, rules: &Rules, said: S
     }
     let mut left = TOGETHER;
     for path in paths.iter().take(MOST) {
-        match outgoing::resolve(path, work_dir, &rules.send_from, caps.up_to(left)) {
+        let reach = Reach { work_dir, listed: &rules.send_from, private: &rules.private };
+        match outgoing::resolve(path, reach, caps.up_to(left)) {
             Ok(attachment) => {
                 left = left.saturating_sub(attachment.content.len());
                 answer.attachments.push(attachment);

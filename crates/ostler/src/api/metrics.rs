@@ -13,12 +13,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{ApiError, Service, caller::Caller, error::Errors, provider};
 use crate::{
+    channel::{DISCORD, GROUP, SMS, WEBHOOK, WHATSAPP},
     clock::Millis,
     config::Metrics,
     key::Scope,
     store::{
         StoreError,
         numbers::{self, Numbers},
+        webhooks::NOTICE,
     },
     telemetry::{Telemetry, names},
 };
@@ -85,7 +87,7 @@ async fn gather(service: &Service, telemetry: &Telemetry) -> Option<HashSet<Stri
 }
 
 /// The channels and the states of messages that are told.
-const CHANNELS: [&str; 2] = [crate::channel::WEBHOOK, crate::store::webhooks::NOTICE];
+const CHANNELS: [&str; 6] = [WEBHOOK, DISCORD, WHATSAPP, SMS, GROUP, NOTICE];
 const STATES: [&str; 3] = ["waiting", "sending", "failed"];
 
 fn queue(telemetry: &Telemetry, numbers: Option<&Numbers>, now: Millis) {

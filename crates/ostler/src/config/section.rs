@@ -1,7 +1,11 @@
 //! The typed configuration: one struct a section, with the defaults. What each
 //! key takes is in `key`; what the sections mean is up to those who read them.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use ostler_core::request::{Format, Permissions, Thinking, TurnRequest};
 use serde::{Deserialize, Serialize};
@@ -48,6 +52,23 @@ pub(crate) struct Config {
     pub(crate) media: Media,
     pub(crate) discord: Discord,
     pub(crate) twilio: Box<Twilio>,
+}
+
+impl Config {
+    /// Returns the files that secrets are read from.
+    pub(crate) fn secret_files(&self) -> impl Iterator<Item = &Path> {
+        let sources = [
+            &self.gateway.database_url,
+            &self.opencode.password,
+            &self.discord.token,
+            &self.twilio.auth_token,
+            &self.twilio.api_secret,
+        ];
+        sources.into_iter().flatten().filter_map(|source| match source {
+            SecretSource::File(path) => Some(path.as_path()),
+            SecretSource::Given(_) | SecretSource::Command(_) => None,
+        })
+    }
 }
 
 /// The gateway itself.

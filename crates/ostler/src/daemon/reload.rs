@@ -85,9 +85,11 @@ async fn take(
     here: &Path,
 ) -> Result<(), String> {
     let config = loaded.config.clone();
+    let file = loaded.file.clone().map(|found| found.path);
     let settings = Settings::new(loaded, None).await.map_err(|problems| problems.to_string())?;
     let mut new = Policy::new(&config, settings, host.clone(), here.to_owned());
     new.media.take_over(&policy.borrow().media);
+    new.media.private.extend(file);
     let agent = new.active_agent()?;
     if agent.server().is_none() && new.fixed_reply.is_none() {
         agent.find().map_err(|error| chain(&error))?;

@@ -251,7 +251,9 @@ fn labelled(payload: &Payload) -> String {
     let Payload { text, channel, details, .. } = payload;
     match &details.sender_name {
         Some(name) if channel == GROUP && !text.trim().is_empty() => {
-            format!("{}: {text}", line(name.trim()))
+            // A further line could pass for what somebody else says.
+            let lines: Vec<&str> = text.trim_end().lines().collect();
+            format!("{}: {}", line(name.trim()), lines.join("\n    "))
         }
         Some(_) | None => text.clone(),
     }

@@ -1,6 +1,7 @@
 //! Which files an answer may send: those in the folder in which the agent worked,
 //! and in folders that the operator lists. Where a path ends counts, not how it
-//! is written.
+//! is written. An agent may say what somebody else wrote, so that nothing is sent
+//! that is hidden there, nor what the gateway keeps for itself.
 //!
 //! What is read is what was checked: a file is opened step by step from the folder
 //! in which it may lie, and no step follows a link, so that nobody can put
@@ -39,24 +40,51 @@ pub(crate) enum Refused {
     Closed,
 }
 
+/// Where files may be sent from, and which may not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach<'a> {
+    /// The working directory of the turn, if that is known.
+    pub(crate) work_dir: Option<&'a Path>,
+    pub(crate) listed: &'a [PathBuf],
+    /// Files and folders of the gateway's own. Of such a folder something is sent only
+    /// if it lies in a folder within it that is listed.
+    pub(crate) private: &'a [PathBuf],
+}
+
+impl Reach<'_> {
+    /// Returns the folder from which a file may be sent, with no link in either.
+    fn folder_of(&self, found: &Path) -> Option<PathBuf> {
+        let real = |path: &Path| fs::canonicalize(path).ok();
+        let private: Vec<PathBuf> = self.private.iter().filter_map(|path| real(path)).collect();
+        let is_open = |folder: &PathBuf| {
+            let Ok(within) = found.strip_prefix(folder) else { return false };
+            let is_kept = |own: &PathBuf| {
+                let is_within = folder.starts_with(own) && folder != own;
+                found.starts_with(own) && !is_within
+            };
+            !is_hidden(within) && !private.iter().any(is_kept)
+        };
+        let folders = self.work_dir.into_iter().chain(self.listed.iter().map(PathBuf::as_path));
+        folders.filter_map(real).find(is_open)
+    }
+}
+
+/// Whether something on a path has a name that is not shown to everybody.
+fn is_hidden(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
+}
+
 /// Reads a file that a token names. A relative path is seen from the working
 /// directory of the turn, if that is known. Blocks.
-pub(crate) fn resolve(
-    token: &str,
-    work_dir: Option<&Path>,
-    allowed: &[PathBuf],
-    caps: Caps,
-) -> Result<Attachment, Refused> {
+pub(crate) fn resolve(token: &str, reach: Reach<'_>, caps: Caps) -> Result<Attachment, Refused> {
     let written = Path::new(token);
-    let path = match work_dir {
+    let path = match reach.work_dir {
         _ if written.is_absolute() => written.to_owned(),
         Some(folder) => folder.join(written),
         None => return Err(Refused::NotHere),
     };
     let found = fs::canonicalize(path).map_err(|_| Refused::NotHere)?;
-    let folders = work_dir.into_iter().chain(allowed.iter().map(PathBuf::as_path));
-    let mut folders = folders.filter_map(|folder| fs::canonicalize(folder).ok());
-    let folder = folders.find(|folder| found.starts_with(folder)).ok_or(Refused::NotHere)?;
+    let folder = reach.folder_of(&found).ok_or(Refused::NotHere)?;
     let within = found.strip_prefix(&folder).map_err(|_| Refused::NotHere)?;
     attach(&found, open_within(&folder, within)?, caps)
 }

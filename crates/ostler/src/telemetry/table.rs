@@ -74,7 +74,7 @@ metrics! {
     SESSIONS = "ostler_sessions", Kind::Gauge, ["provider"],
         "Sessions that can be gone on with.";
     OUTBOX = "ostler_outbox_messages", Kind::Gauge, ["channel", "state"],
-        "Replies (webhook) and calls of webhooks (notice) that wait, are being sent, or failed in the last week.";
+        "Replies by their channel, and calls of webhooks (notice), that wait, are being sent, or failed in the last week.";
     HTTP_REQUESTS = "ostler_http_requests_total", Kind::Counter, ["method", "route", "status"],
         "Requests over HTTP.";
     HTTP_DURATION = "ostler_http_duration_seconds", Kind::Histogram(OF_ANSWERS),

@@ -13,6 +13,10 @@ fn caps() -> Caps {
     Caps::all(MAX)
 }
 
+fn reach<'a>(work_dir: Option<&'a Path>, listed: &'a [PathBuf]) -> Reach<'a> {
+    Reach { work_dir, listed, private: &[] }
+}
+
 /// A folder in which an agent works, and one beside it.
 struct Place {
     folder: TempDir,
@@ -36,7 +40,10 @@ impl Place {
     }
 
     fn resolve(&self, token: &str) -> Result<Attachment, Refused> {
-        resolve(token, Some(&self.at("desk")), &[self.at("gone"), self.at("shared")], caps())
+        let (desk, listed) = (self.at("desk"), [self.at("gone"), self.at("shared")]);
+        let private = [self.at("desk/store"), self.at("desk/ostler.json5"), self.at("gone too")];
+        let reach = Reach { work_dir: Some(&desk), listed: &listed, private: &private };
+        resolve(token, reach, caps())
     }
 
     #[track_caller]
@@ -49,6 +56,45 @@ impl Place {
     fn refuses(&self, token: &str, why: &Refused) {
         assert_eq!(self.resolve(token).as_ref(), Err(why), "{token}");
     }
+}
+
+#[test]
+fn what_is_hidden_or_the_gateways_own_is_not_sent() {
+    let place = Place::new();
+    for folder in ["desk/.ssh", "desk/store", "shared/.git"] {
+        fs::create_dir_all(place.at(folder)).unwrap();
+    }
+    for path in
+        ["desk/.env", "desk/.ssh/id", "desk/store/ostler.db", "desk/ostler.json5", "shared/.git/x"]
+    {
+        fs::write(place.at(path), "secret").unwrap();
+        place.refuses(place.at(path).to_str().unwrap(), &Refused::NotHere);
+    }
+    symlink(place.at("desk/.env"), place.at("desk/plan.txt")).unwrap();
+    for token in [".env", "./.ssh/id", "sub/../.env", "plan.txt", "ostler.json5"] {
+        place.refuses(token, &Refused::NotHere);
+    }
+}
+
+#[test]
+fn a_folder_within_what_is_hidden_or_kept_can_be_listed() {
+    let place = Place::new();
+    fs::create_dir_all(place.at("desk/.cache/charts")).unwrap();
+    fs::create_dir_all(place.at("store/media")).unwrap();
+    fs::write(place.at("desk/.cache/charts/a.png"), "a").unwrap();
+    fs::write(place.at("store/media/b.png"), "b").unwrap();
+    fs::write(place.at("store/ostler.db"), "secret").unwrap();
+    let listed = [place.at("desk/.cache/charts"), place.at("store/media")];
+    let (desk, private) = (place.at("desk"), [place.at("store")]);
+    let reach = Reach { work_dir: Some(&desk), listed: &listed, private: &private };
+    assert!(resolve(".cache/charts/a.png", reach, caps()).is_ok());
+    assert!(resolve("../store/media/b.png", reach, caps()).is_ok());
+    assert_eq!(resolve("../store/ostler.db", reach, caps()), Err(Refused::NotHere));
+    // Also where the agent works there.
+    let own = place.at("store");
+    let reach = Reach { work_dir: Some(&own), ..reach };
+    assert!(resolve("media/b.png", reach, caps()).is_ok());
+    assert_eq!(resolve("ostler.db", reach, caps()), Err(Refused::NotHere));
 }
 
 #[test]
@@ -116,7 +162,7 @@ fn a_link_counts_by_where_it_ends() {
     place.sends("there/c.png", "shared/c.png");
     place.sends("../elsewhere/back.png", "desk/a.png");
     place.sends(place.at("alias/a.png").to_str().unwrap(), "desk/a.png");
-    let by_alias = resolve("a.png", Some(&place.at("alias")), &[], caps());
+    let by_alias = resolve("a.png", reach(Some(&place.at("alias")), &[]), caps());
     assert_eq!(by_alias.unwrap().name, "a.png");
 }
 
@@ -131,7 +177,7 @@ fn what_is_no_file_is_refused_without_waiting() {
     // Devices lie where nobody lists a folder; this one is listed to see.
     let devices = [PathBuf::from("/dev")];
     for device in ["/dev/zero", "/dev/null", "/dev/full"] {
-        assert_eq!(resolve(device, None, &devices, caps()), Err(Refused::NotAFile), "{device}");
+        assert_eq!(resolve(device, reach(None, &devices), caps()), Err(Refused::NotAFile), "{device}");
     }
 }
 
@@ -156,10 +202,10 @@ fn a_file_is_sent_up_to_the_limit_and_not_if_it_is_empty() {
 fn without_a_working_directory_only_the_listed_folders_count() {
     let place = Place::new();
     let allowed = [place.at("shared")];
-    let of = |path: &str| resolve(place.at(path).to_str().unwrap(), None, &allowed, caps());
+    let of = |path: &str| resolve(place.at(path).to_str().unwrap(), reach(None, &allowed), caps());
     assert!(of("shared/c.png").is_ok());
     assert_eq!(of("desk/a.png"), Err(Refused::NotHere));
-    assert_eq!(resolve("c.png", None, &allowed, caps()), Err(Refused::NotHere));
+    assert_eq!(resolve("c.png", reach(None, &allowed), caps()), Err(Refused::NotHere));
 }
 
 #[test]
