@@ -9,6 +9,7 @@ mod discord;
 mod errors;
 mod own;
 mod prompts;
+mod real;
 mod rig;
 mod sessions;
 mod settings;

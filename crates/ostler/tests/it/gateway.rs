@@ -3,6 +3,7 @@
 
 mod changes;
 pub(crate) mod daemon;
+pub(crate) mod database;
 mod disk;
 mod hooks;
 mod keys;

@@ -13,6 +13,7 @@ mod agents;
 mod attached;
 mod bad_input;
 mod chat;
+mod checkup;
 #[path = "../shared/client.rs"]
 mod client;
 mod config;

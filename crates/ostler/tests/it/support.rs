@@ -285,6 +285,19 @@ impl Drop for Running {
     }
 }
 
+/// Returns all files below a folder; none if there is no such folder.
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}
+
+/// Returns the code that a stranger was told, by which he is let in.
+pub(crate) fn pairing_code(told: &str) -> String {
+    let (_, rest) = told.split_once("ostler pairing approve ").expect(told);
+    rest.chars().take_while(char::is_ascii_alphanumeric).collect()
+}
+
 /// Sends a signal to a process that a test started.
 pub(crate) fn signal(pid: u32, name: &str) {
     let status = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();

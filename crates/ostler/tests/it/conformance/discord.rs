@@ -1,19 +1,21 @@
 //! Real CLIs behind Discord: a message there, the CLI kept running by a gateway, the
 //! simulated model, and the answer in the channel.
 
-use std::path::PathBuf;
-
 use ostler_sim::model;
-use serde_json::json;
 
-use super::{CLAUDE, CODEX, Facts, GEMINI, cancel::unique_seconds, warm::leaders_in};
+use super::{
+    CLAUDE, CODEX, Facts, GEMINI,
+    cancel::unique_seconds,
+    real::{RealAgent, assert_kept},
+    warm::leaders_in,
+};
 use crate::{
     discord::{
         pages,
         rig::{Rig as Channel, button},
     },
     discord_double::ChangeKind,
-    support::{Model, Place, processes_with, until},
+    support::{processes_with, until},
 };
 
 /// Writes the tests down for agents that are kept running.
@@ -54,43 +56,17 @@ fn code_that_streams_in_is_whole_in_each_message_and_all_there() {
 
 /// A channel in which a real CLI answers.
 struct Rig {
-    /// Before the model: what talks to it ends first.
+    /// Before the agent: what talks to its model ends first.
     channel: Channel,
-    _model: Model,
+    _agent: RealAgent,
 }
 
 impl Rig {
     /// Makes a rig; `None`, with a word about it, where the CLIs are not installed.
     fn new(facts: &'static Facts, permissions: &str) -> Option<Self> {
-        let Some(clis) = std::env::var_os("OSTLER_TEST_CLIS") else {
-            eprintln!("skipped: OSTLER_TEST_CLIS does not say where the real CLIs are");
-            return None;
-        };
-        let model = Model::start();
-        let settings = model::settings(facts.agent, &model.url()).unwrap();
-        let asks_for = settings.model;
-        let channel = Channel::with(|rig, all| {
-            let program = wrapper(&rig.place, facts, &PathBuf::from(clis), settings);
-            all["agent"] = json!({
-                "default": facts.agent, "path": program, "permissions": permissions,
-            });
-            if let Some(name) = asks_for {
-                all["agent"]["model"] = json!(name);
-            }
-        });
-        Some(Self { channel, _model: model })
-    }
-
-    fn leaders(&self) -> Vec<u32> {
-        leaders_in(&self.channel.place)
-    }
-
-    /// Asserts that no process was started since. One that only says its version may
-    /// have ended.
-    fn assert_kept(&self, before: &[u32]) {
-        let now = self.leaders();
-        let is_kept = !now.is_empty() && now.iter().all(|pid| before.contains(pid));
-        assert!(is_kept, "the process was replaced: {before:?}, {now:?}");
+        let agent = RealAgent::find(facts)?;
+        let channel = Channel::with(|rig, all| agent.configure(&rig.place, permissions, all));
+        Some(Self { channel, _agent: agent })
     }
 
     /// Waits until the agent has said what it remembers.
@@ -101,27 +77,6 @@ impl Rig {
             said.iter().any(|message| is_it(&message.content))
         });
     }
-}
-
-/// Writes a program that is the CLI, and knows where the model is.
-pub(super) fn wrapper(
-    place: &Place,
-    facts: &Facts,
-    clis: &std::path::Path,
-    settings: model::Settings,
-) -> PathBuf {
-    settings.write_files(&place.path("home")).unwrap();
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
-    let path = format!("{}:/usr/bin:/bin", clis.join("node_modules/.bin").display());
-    let mut script = format!("#!/bin/sh\nexport IS_SANDBOX=1 PATH={}\n", quoted(&path));
-    for (name, value) in &settings.environment {
-        script.push_str(&format!("export {name}={}\n", quoted(value)));
-    }
-    let arguments: Vec<String> = settings.arguments.iter().map(|it| quoted(it)).collect();
-    let program = clis.join(facts.program);
-    let program = quoted(program.to_str().unwrap());
-    script.push_str(&format!("exec {program} {} \"$@\"\n", arguments.join(" ")));
-    place.program(facts.agent, &script)
 }
 
 fn an_answer_grows_in_its_message_and_the_next_is_of_the_same_process(facts: &'static Facts) {
@@ -139,10 +94,10 @@ fn an_answer_grows_in_its_message_and_the_next_is_of_the_same_process(facts: &'s
     let n_edits = changes.iter().filter(|change| change.kind == ChangeKind::Edited).count();
     assert!(n_edits >= 2, "{changes:?}");
     assert_eq!(rig.channel.n_sent(), 1);
-    let before = rig.leaders();
+    let before = leaders_in(&rig.channel.place);
     rig.channel.ask("sim:history");
     rig.wait_until_remembered("I remember 2 prompts", "sim:slow=6000");
-    rig.assert_kept(&before);
+    assert_kept(&rig.channel.place, &before);
     assert_eq!(rig.channel.n_sent(), 2);
 }
 
@@ -168,7 +123,7 @@ fn a_word_ends_a_tool_and_the_session_goes_on(facts: &'static Facts) {
     let Some(rig) = Rig::new(facts, "bypass") else { return };
     rig.channel.ask("hello");
     rig.channel.wait_for_text(model::HELLO);
-    let before = rig.leaders();
+    let before = leaders_in(&rig.channel.place);
     let seconds = unique_seconds().to_string();
     rig.channel.ask(&format!("sim:sleep-tool={seconds}"));
     let sleep = format!("sleep\0{seconds}");
@@ -178,5 +133,5 @@ fn a_word_ends_a_tool_and_the_session_goes_on(facts: &'static Facts) {
     until("the tool is gone", || processes_with(&sleep).is_empty().then_some(()));
     rig.channel.ask("sim:history");
     rig.wait_until_remembered("I remember", "\n\nhello");
-    rig.assert_kept(&before);
+    assert_kept(&rig.channel.place, &before);
 }

@@ -3,7 +3,10 @@
 use serde_json::json;
 
 use super::rig::Rig;
-use crate::{discord_double::ChangeKind, support::LIMIT};
+use crate::{
+    discord_double::ChangeKind,
+    support::{LIMIT, files_below},
+};
 
 #[test]
 fn who_mentions_the_bot_sees_it_type_and_then_its_answer() {
@@ -135,18 +138,12 @@ fn files_go_both_ways_and_none_from_elsewhere() {
     let [file] = said[0].attachments.as_slice() else { panic!("{said:?}") };
     assert_eq!((file.name.as_str(), file.bytes()), ("plan.txt", b"hay".as_slice()));
     assert!(!said[0].content.contains("MEDIA:"), "{}", said[0].content);
-    let fetched: Vec<_> = walk(&rig.place.path("data/media"));
+    let fetched = files_below(&rig.place.path("data/media"));
     assert_eq!(fetched.len(), 1, "{fetched:?}");
     assert_eq!(std::fs::read(&fetched[0]).unwrap(), b"oats");
     // Whatever it is called, it lies in the folder of its job.
     let folder = fetched[0].parent().and_then(std::path::Path::parent).unwrap();
     assert_eq!(folder, rig.place.path("data/media"));
-}
-
-/// Returns all files below a folder.
-fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
 #[test]

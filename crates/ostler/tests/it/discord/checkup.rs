@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use crate::{
+    checkup::{Finding, check, check_well, examined},
     discord_double::Discord,
     gateway::daemon::configure,
-    support::{Outcome, Place},
+    support::Place,
 };
 
 const SEND_MESSAGES: u64 = 1 << 11;
 
-/// Asks the doctor about the bot of a double that was changed; returns what was found
-/// of channels, each with its level.
-fn findings(change: impl FnOnce(&Discord, u64, &mut Value)) -> Vec<(String, String)> {
+/// Asks the doctor about the bot of a double that was changed.
+fn findings(change: impl FnOnce(&Discord, u64, &mut Value)) -> Vec<Finding> {
     let discord = Discord::start();
     let guild = discord.guild("Stable");
     let channel = discord.channel(guild, "yard");
@@ -26,47 +26,26 @@ fn findings(change: impl FnOnce(&Discord, u64, &mut Value)) -> Vec<(String, Stri
     change(&discord, channel, &mut settings);
     let place = Place::new();
     configure(&place, &settings);
-    let config = place.path("ostler.json5");
-    let args = ["doctor", "--output", "json", "--config", config.to_str().unwrap()];
-    let said = Outcome::of_input(place.ostler(&args), None);
-    assert!(!said.stdout.contains(&discord.token()));
-    let said = said.json();
-    let all = said["findings"].as_array().unwrap().iter();
-    let text = |finding: &Value, field: &str| finding[field].as_str().unwrap().to_owned();
-    all.filter(|finding| finding["area"] == "channels")
-        .map(|finding| (text(finding, "level"), text(finding, "message")))
-        .collect()
-}
-
-/// Returns the messages of those that are errors.
-fn errors(findings: &[(String, String)]) -> Vec<&str> {
-    let errors = findings.iter().filter(|(level, _)| level == "error");
-    errors.map(|(_, message)| message.as_str()).collect()
+    examined(&place, &[discord.token()])
 }
 
 #[test]
 fn a_bot_with_all_that_it_needs_is_well() {
     let findings = findings(|_, _, _| {});
-    assert_eq!(errors(&findings), [""; 0], "{findings:#?}");
-    for about in ["token", "may read", "gateway", "in the server", "\"yard\"", "clock"] {
-        let is_told = findings.iter().any(|(_, message)| message.contains(about));
-        assert!(is_told, "{about}: {findings:#?}");
-    }
+    check_well(&findings, &["token", "may read", "gateway", "in the server", "\"yard\"", "clock"]);
 }
 
 #[test]
 fn what_is_missing_is_named() {
-    let all = findings(|discord, _, _| discord.reject_token());
-    assert!(matches!(errors(&all)[..], [one] if one.contains("token")), "{all:#?}");
-    let all = findings(|discord, _, _| discord.forbid_content());
-    assert!(matches!(errors(&all)[..], [one] if one.contains("may not read")), "{all:#?}");
-    let all = findings(|discord, channel, _| discord.refuse_channel(channel));
-    assert!(matches!(errors(&all)[..], [one] if one.contains("may not see")), "{all:#?}");
-    let all = findings(|discord, channel, _| discord.deny(channel, SEND_MESSAGES));
-    assert!(
-        matches!(errors(&all)[..], [one] if one.contains("lacks Send Messages in")),
-        "{all:#?}"
+    check(&findings(|discord, _, _| discord.reject_token()), "token");
+    check(&findings(|discord, _, _| discord.forbid_content()), "may not read");
+    check(&findings(|discord, channel, _| discord.refuse_channel(channel)), "may not see");
+    check(
+        &findings(|discord, channel, _| discord.deny(channel, SEND_MESSAGES)),
+        "lacks Send Messages in",
     );
-    let all = findings(|_, _, settings| settings["discord"]["guilds"] = json!(["1"]));
-    assert!(matches!(errors(&all)[..], [one] if one.contains("server 1 cannot")), "{all:#?}");
+    check(
+        &findings(|_, _, settings| settings["discord"]["guilds"] = json!(["1"])),
+        "server 1 cannot",
+    );
 }

@@ -1,21 +1,12 @@
 //! Files and names that are not what they should be.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::json;
 
 use super::rig::Rig;
 use crate::{
     discord_double::Attached,
-    support::{LIMIT, until},
+    support::{LIMIT, files_below, until},
 };
-
-/// Returns all files below a folder; none if there is no such folder.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let paths = entries.map(|entry| entry.unwrap().path());
-    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
-}
 
 #[test]
 fn a_file_of_200_megabytes_is_left_out_and_the_answer_comes_all_the_same() {

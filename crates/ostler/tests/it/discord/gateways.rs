@@ -1,73 +1,12 @@
 //! Several gateways on one store: one speaks, and another takes over.
 
-use std::{
-    path::PathBuf,
-    process::Command,
-    sync::atomic::{AtomicU32, Ordering},
-};
-
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     discord_double::Discord,
-    gateway::daemon::{Daemon, configure, serve},
+    gateway::database::Database,
     support::{LIMIT, Place},
 };
-
-/// A database of a test's own, on the server that the tests have.
-struct Database {
-    name: String,
-    server: String,
-}
-
-impl Database {
-    /// Makes one; `None`, with a word about it, where there is no server.
-    fn make() -> Option<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let Ok(server) = std::env::var("OSTLER_TEST_POSTGRES") else {
-            let is_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
-            assert!(!is_ci, "OSTLER_TEST_POSTGRES names no server");
-            eprintln!("skipped: OSTLER_TEST_POSTGRES names no server");
-            return None;
-        };
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("discord_{}_{number}", std::process::id());
-        let database = Self { name, server };
-        database.say("CREATE DATABASE");
-        Some(database)
-    }
-
-    fn url(&self) -> String {
-        self.server.replace("/postgres?", &format!("/{}?", self.name))
-    }
-
-    fn say(&self, what: &str) {
-        let psql = PathBuf::from(std::env::var_os("OSTLER_TEST_POSTGRES_BIN").unwrap());
-        let statement = format!("{what} {} ", self.name);
-        let done = Command::new(psql.join("psql"))
-            .args(["--quiet", "--no-psqlrc", "--command", &statement])
-            .arg(&self.server)
-            .output()
-            .unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            self.say("DROP DATABASE");
-        }
-    }
-}
-
-/// Starts a gateway with files of its own on a store that others use, too.
-fn start(place: &Place, settings: &Value, database: &Database) -> Daemon {
-    configure(place, settings);
-    let mut command = serve(place);
-    command.env("OSTLER_DATABASE_URL", database.url());
-    Daemon::start_by(place, command, |_| place.path("data/daemon.sock"))
-}
 
 #[test]
 fn another_gateway_goes_on_when_the_one_that_speaks_is_killed() {
@@ -87,9 +26,9 @@ fn another_gateway_goes_on_when_the_one_that_speaks_is_killed() {
         },
     });
     let (first, second) = (Place::new(), Place::new());
-    let speaks = start(&first, &settings, &database);
+    let speaks = database.start_gateway(&first, &settings);
     discord.wait_until_ready(LIMIT);
-    let waits = start(&second, &settings, &database);
+    let waits = database.start_gateway(&second, &settings);
     let ask = |text: &str| discord.say(channel, ann, &format!("<@{}> {text}", discord.bot_id()));
     let wait_for = |text: &str| {
         discord.wait_for(text, LIMIT, |world| {

@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::{
+    checkup::of_channels,
     discord_double::Discord,
     gateway::daemon::Daemon,
     support::{LIMIT, Place},
@@ -49,11 +50,9 @@ fn the_page_leads_to_a_first_answer() {
     let folder = place.path("home/.config/ostler");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("ostler.json5"), written).unwrap();
-    let checked = place.run(&["doctor", "--output", "json"]).json();
-    let of_channels = checked["findings"].as_array().unwrap().iter();
-    let of_channels: Vec<_> = of_channels.filter(|it| it["area"] == "channels").collect();
-    assert!(of_channels.len() >= 5, "{of_channels:#?}");
-    assert!(of_channels.iter().all(|it| it["level"] == "ok"), "{of_channels:#?}");
+    let found = of_channels(&place.run(&["doctor", "--output", "json"]));
+    assert!(found.len() >= 5, "{found:#?}");
+    assert!(found.iter().all(|it| it.level == "ok"), "{found:#?}");
     let _daemon =
         Daemon::start_by(&place, place.ostler(&["serve"]), |_| place.path("data/daemon.sock"));
     discord.wait_until_ready(LIMIT);

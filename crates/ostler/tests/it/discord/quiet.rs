@@ -3,7 +3,10 @@
 use serde_json::json;
 
 use super::rig::Rig;
-use crate::{discord_double::Fault, support::LIMIT};
+use crate::{
+    discord_double::Fault,
+    support::{LIMIT, pairing_code},
+};
 
 #[test]
 fn the_log_has_neither_words_of_people_nor_the_token() {
@@ -24,8 +27,7 @@ fn the_log_has_neither_words_of_people_nor_the_token() {
     let direct = rig.discord.direct(rig.bob);
     rig.discord.say(direct, rig.bob, "xyzzy");
     let said = rig.wait_for("a code", direct, |said| !said.is_empty());
-    let (_, rest) = said[0].content.split_once("approve ").unwrap();
-    let code: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+    let code = pairing_code(&said[0].content);
     let slash = rig.slash(rig.channel, rig.ann, "ask", json!({ "prompt": "sim:echo=xyzzy-2" }));
     rig.wait_for_text("You said xyzzy-2.");
     rig.discord.interact_again(slash);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::rig::Rig;
-use crate::support::LIMIT;
+use crate::support::{LIMIT, pairing_code};
 
 #[test]
 fn nobody_is_answered_who_is_not_listed() {
@@ -32,8 +32,9 @@ fn nobody_is_answered_who_is_not_listed() {
 fn by_default_that_is_everybody() {
     let rig = Rig::with(|_, settings| settings["discord"]["guilds"] = json!([]));
     for channel in [rig.channel, rig.discord.direct(rig.ann)] {
-        let slash = rig.slash(channel, rig.ann, "ask", json!({ "prompt": "hello" }));
         rig.discord.say(channel, rig.ann, &rig.mentioning("hello"));
+        // Whatever is said is dealt with in its order.
+        let slash = rig.slash(channel, rig.ann, "ask", json!({ "prompt": "hello" }));
         rig.discord.wait_for("a refusal", LIMIT, |world| {
             world.interaction(slash).content.clone().filter(|text| text.contains("may not talk"))
         });
@@ -58,8 +59,7 @@ fn a_stranger_gets_a_code_and_is_let_in_by_it() {
     let direct = rig.discord.direct(rig.bob);
     rig.discord.say(direct, rig.bob, "hello");
     let said = rig.wait_for("a code", direct, |said| !said.is_empty());
-    let (_, rest) = said[0].content.split_once("ostler pairing approve ").unwrap();
-    let code: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+    let code = pairing_code(&said[0].content);
     let outcome = rig.place.run(&["pairing", "approve", &code]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     rig.discord.say(direct, rig.bob, "sim:echo=in");

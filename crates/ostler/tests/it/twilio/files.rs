@@ -5,25 +5,17 @@ use std::{
     io::{ErrorKind, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     os::unix::fs::symlink,
-    path::{Path, PathBuf},
 };
 
 use serde_json::json;
 
 use super::rig::{ANN, Rig, parrot};
 use crate::{
-    support::{LIMIT, until},
+    support::{LIMIT, files_below, until},
     twilio_double::{Attached, Inbound, Message},
 };
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nhay";
-
-/// Returns all files below a folder; none if there is no such folder.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let paths = entries.map(|entry| entry.unwrap().path());
-    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
-}
 
 /// Lets the agent name files that it made, and returns what Ann was sent once she has
 /// so many messages.

@@ -2,10 +2,9 @@
 
 use std::fs;
 
-use serde_json::Value;
-
 use super::rig::{ANN, free_address};
 use crate::{
+    checkup::of_channels,
     gateway::daemon::Daemon,
     support::{LIMIT, Place},
     twilio_double::Twilio,
@@ -56,13 +55,11 @@ fn write_down(place: &Place, twilio: &Twilio, block: &str, rest: &str, more: &st
 /// Says that `ostler doctor` finds nothing wrong with the account, and looks at all
 /// that the page says.
 fn check_well(place: &Place, looked_at: &[&str]) {
-    let checked = place.run(&["doctor", "--output", "json"]).json();
-    let found = checked["findings"].as_array().unwrap().iter();
-    let found: Vec<&Value> = found.filter(|it| it["area"] == "channels").collect();
-    assert!(found.iter().all(|it| it["level"] == "ok"), "{found:#?}");
+    let found = of_channels(&place.run(&["doctor", "--output", "json"]));
+    assert!(found.iter().all(|it| it.level == "ok"), "{found:#?}");
     for about in looked_at {
-        let is_about = |it: &&&Value| it["message"].as_str().unwrap().contains(about);
-        assert_eq!(found.iter().filter(is_about).count(), 1, "{about}: {found:#?}");
+        let about_it = found.iter().filter(|it| it.message.contains(about));
+        assert_eq!(about_it.count(), 1, "{about}: {found:#?}");
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::rig::Rig;
 use crate::{
-    support::until,
+    support::{pairing_code, until},
     twilio_double::{Fault, Inbound, encoded},
 };
 
@@ -28,8 +28,7 @@ fn the_log_has_neither_words_of_people_nor_secrets() {
     let stranger = "whatsapp:+15559998877";
     rig.twilio.hand_in(&Inbound::new(stranger, &rig.own, "xyzzy").by("Xyzzy"));
     let told = rig.wait_for("a code", stranger, |sent| !sent.is_empty());
-    let (_, rest) = told[0].body.split_once("approve ").unwrap();
-    let code: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+    let code = pairing_code(&told[0].body);
     let forged = [("MessageSid".to_owned(), "xyzzy".to_owned())];
     assert_eq!(rig.call("/twilio/messages", Some("xyzzy"), encoded(&forged)).0, 403);
     rig.twilio.doom(&rig.ann, 63024);

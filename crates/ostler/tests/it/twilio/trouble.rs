@@ -1,5 +1,7 @@
 //! What must not get lost or doubled, whatever Twilio answers.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::rig::{ANN, Rig};
@@ -79,10 +81,8 @@ fn answers_of_the_same_words_are_told_apart() {
         rig.ask("sim:echo=same");
         let sent = rig.wait_for("an answer", &rig.ann, |sent| sent.len() >= number);
         assert_eq!(sent.len(), number);
-        until("it is known", || {
-            let status = rig.place.run(&["queue", "undelivered"]).stdout;
-            (!status.contains("same")).then_some(())
-        });
+        // From here on the gateway knows which one it is.
+        rig.wait_until_noted();
     }
     // The last one does not leave at first, and must not be taken for one of those.
     rig.twilio.plan_sends(1, Fault::Fail(500));
@@ -93,6 +93,11 @@ fn answers_of_the_same_words_are_told_apart() {
     let texts = rig.texts(&rig.ann);
     let n_same = texts.iter().filter(|text| text.contains("You said same.")).count();
     assert_eq!((n_same, texts.len()), (4, 5), "{texts:#?}");
+    rig.wait_until_noted();
+    let sent: BTreeSet<String> =
+        rig.twilio.messages_to(&rig.ann).into_iter().map(|message| message.sid).collect();
+    let noted: BTreeSet<String> = rig.store("SELECT message FROM posts").into_iter().collect();
+    assert_eq!(noted, sent);
 }
 
 #[test]

@@ -142,16 +142,41 @@ fn a_template_that_twilio_does_not_take_costs_nobody_the_message() {
 
 #[test]
 fn a_template_that_does_not_get_through_at_first_is_sent_once() {
+    let (rig, template) = with_template();
+    rig.twilio.plan_sends(2, Fault::Limit(Some(1)));
+    unasked(&rig, "hay");
+    rig.wait_for("the template", &rig.ann, |sent| {
+        sent.iter().any(|message| message.content_sid.as_deref() == Some(template.as_str()))
+    });
+    assert_eq!(rig.twilio.look(|world| world.faults_left()), 0);
+    assert_called_once(&rig, &["hay"]);
+}
+
+#[test]
+fn a_template_that_may_have_been_sent_is_not_sent_again() {
     let (rig, _) = with_template();
-    rig.twilio.plan_sends(2, Fault::Fail(503));
-    rig.twilio.plan_sends(1, Fault::Limit(Some(1)));
+    rig.twilio.plan_sends(1, Fault::DoneButFailed(503));
     unasked(&rig, "hay");
     rig.wait_for_undelivered("it is sent when he writes");
+    unasked(&rig, "oats");
+    assert_called_once(&rig, &["hay", "oats"]);
+}
+
+/// Lets Ann write once all of this waits for that, and asserts that she was called once
+/// and got each of them once.
+fn assert_called_once(rig: &Rig, waiting: &[&str]) {
+    until("all of it waits", || {
+        let listed = rig.place.run(&["queue", "undelivered"]).stdout;
+        (listed.matches("it is sent when he writes").count() == waiting.len()).then_some(())
+    });
     rig.ask("sim:echo=here");
     rig.wait_for_text(&rig.ann, "You said here.");
     let texts = rig.texts(&rig.ann);
-    assert!(texts.iter().filter(|text| text.contains("something for you")).count() <= 1);
-    assert_eq!(texts.iter().filter(|text| *text == "hay").count(), 1, "{texts:#?}");
+    let n_called = texts.iter().filter(|text| text.contains("something for you")).count();
+    assert_eq!(n_called, 1, "{texts:#?}");
+    for text in waiting {
+        assert_eq!(texts.iter().filter(|it| it == text).count(), 1, "{text}: {texts:#?}");
+    }
 }
 
 #[test]
