@@ -12,6 +12,8 @@ pub(crate) mod plan;
 pub(crate) mod poster;
 pub(crate) mod show;
 pub(crate) mod split;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 

@@ -82,24 +82,24 @@ impl Carrier {
         let limits = chat.limits().clone();
         let opened = Poster::open(chat, self.store.clone(), subject, answers).await;
         let mut poster = opened.map_err(away)?;
-        self.settle(&mut poster, &limits).await?;
-        let done = match &reply.error {
+        match &reply.error {
             None => {
                 let policy = Arc::clone(&self.policy.borrow());
                 let answer = answer(&reply, &policy).await;
                 let long = self.chats.long(&message.channel, &policy);
-                let posts = answer_posts(answer, long, &limits);
-                let view = plan::finish(poster.posted(), posts, &limits);
-                poster.finish(&view).await
+                post(&mut poster, answer_posts(answer, long, &limits), &limits).await?;
             }
             // What came of the answer before stays.
-            Some(error) => poster.note_below(Post::of(told(error, &limits))).await,
-        };
-        match done {
-            Ok(()) => Ok(Sent { message: poster.last_message().map(str::to_owned) }),
-            Err(Trouble::Store(error)) => Err(away(error)),
-            Err(Trouble::Chat(error)) => Err(error),
+            Some(error) => poster.note_below(Post::of(told(error, &limits))).await?,
         }
+        // The answer does not wait for what is around it.
+        match self.settle(&mut poster, &limits).await {
+            Err(SendError { next: Next::GiveUp, reason, .. }) => {
+                tracing::info!(reason, "what was asked on the way still looks open");
+            }
+            settled => settled?,
+        }
+        Ok(Sent { message: poster.last_message().map(str::to_owned) })
     }
 
     /// Takes the buttons from what was asked on the way: nobody waits for an answer
@@ -119,11 +119,7 @@ impl Carrier {
             recall(&mut draft, &request);
         }
         draft.event("complete", &json!({}));
-        match poster.settle(&draft.view()).await {
-            Ok(()) => Ok(()),
-            Err(Trouble::Store(error)) => Err(away(error)),
-            Err(Trouble::Chat(error)) => Err(error),
-        }
+        Ok(poster.settle(&draft.view()).await?)
     }
 
     /// Returns what the chat calls the message that a job is about.
@@ -170,13 +166,44 @@ async fn message_of(conn: &mut Conn, job: JobId) -> Result<Option<String>, Store
 
 /// Takes the files that an answer names, on the side: they are read.
 async fn answer(reply: &Reply, policy: &Policy) -> media::Answer {
-    let prefix = policy.texts.response_prefix();
-    let text = format!("{prefix}{}", reply.text.as_deref().unwrap_or_default());
+    let prefix = policy.texts.response_prefix().to_owned();
+    let text = reply.text.clone().unwrap_or_default();
     let (folder, rules) = (reply.cwd.as_ref().map(PathBuf::from), policy.media.clone());
     let said = if reply.job.is_some() { Said::InReply } else { Said::Unasked };
     let plain = media::Answer { text: text.clone(), ..media::Answer::default() };
     let taken = task::spawn_blocking(move || media::answer(&text, folder.as_deref(), &rules, said));
-    taken.await.unwrap_or(plain)
+    let answer = taken.await.unwrap_or(plain);
+    media::Answer { text: prefixed(&prefix, &answer.text), ..answer }
+}
+
+/// Puts a prefix before an answer, on a line of its own where it would change what the
+/// first line is: code, a heading, a list or a quotation.
+fn prefixed(prefix: &str, text: &str) -> String {
+    let is_plain = !text.trim_start().starts_with(['`', '~', '#', '>', '-', '*', '+', '|']);
+    let is_apart = prefix.is_empty() || prefix.ends_with('\n') || is_plain;
+    let gap = if is_apart { "" } else { "\n" };
+    format!("{}{gap}{text}", if is_apart { prefix } else { prefix.trim_end() })
+}
+
+/// Lets an answer stand. If the chat does not take its files, the text stands alone.
+async fn post(poster: &mut Poster, mut posts: Vec<Post>, limits: &Limits) -> Result<(), Trouble> {
+    let view = plan::finish(poster.posted(), posts.clone(), limits);
+    let refused = match poster.finish(&view).await {
+        Err(Trouble::Chat(error)) if error.next == Next::GiveUp && !error.is_unsure => error,
+        done => return done,
+    };
+    if posts.iter().all(|post| post.files.is_empty()) {
+        return Err(refused.into());
+    }
+    for post in &mut posts {
+        post.files.clear();
+    }
+    posts.retain(|post| !post.text.is_empty());
+    let view = plan::finish(poster.posted(), posts, limits);
+    poster.finish(&view).await?;
+    tracing::warn!(reason = refused.reason, "the files of an answer are not taken by the chat");
+    let note = limits.markup.aside("The files were not sent: the chat does not take them.");
+    poster.note_below(Post::of(limits.measure.start(&note, limits.text))).await
 }
 
 fn answer_posts(answer: media::Answer, long: Long, limits: &Limits) -> Vec<Post> {
@@ -207,6 +234,15 @@ fn told(error: &ReplyError, limits: &Limits) -> String {
     }
 }
 
+impl From<Trouble> for SendError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Store(error) => away(error),
+            Trouble::Chat(error) => error,
+        }
+    }
+}
+
 /// The store is away; nothing has left by that.
 fn away(error: StoreError) -> SendError {
     SendError {
@@ -218,4 +254,43 @@ fn away(error: StoreError) -> SendError {
 
 fn given_up(reason: String) -> SendError {
     SendError { reason, next: Next::GiveUp, is_unsure: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        channel::{
+            SMS,
+            chat::{
+                Attachment, Chat, Content,
+                testing::{Fake, by_numbers},
+            },
+        },
+        store::testing::on_both,
+    };
+
+    on_both! {
+        async fn an_answer_whose_files_are_not_taken_stands_without_them(store: Store) {
+            let (fake, mut posted) = Fake::new(Limits { files: 1, ..by_numbers() });
+            let subject = Subject { id: "job".to_owned(), channel: SMS.to_owned(), place: "+1".to_owned() };
+            let chat = Arc::clone(&fake) as Arc<dyn Chat>;
+            let mut poster = Poster::open(chat, store, subject, None).await.unwrap();
+            let content = Content::Text("x".to_owned());
+            let files = vec![Attachment { name: "a.txt".to_owned(), content }];
+            let answer = vec![Post { files, ..Post::of("the chart") }];
+            fake.refuse_next();
+            post(&mut poster, answer, fake.limits()).await.unwrap();
+            assert_eq!(posted.recv().await, Some(Post::of("the chart")));
+            assert!(posted.recv().await.unwrap().text.contains("files were not sent"));
+        }
+    }
+
+    #[test]
+    fn a_prefix_does_not_change_what_an_answer_begins_with() {
+        assert_eq!(prefixed("🐴 ", "hello"), "🐴 hello");
+        assert_eq!(prefixed("🐴 ", "```rust\nx\n```"), "🐴\n```rust\nx\n```");
+        assert_eq!(prefixed("🐴 ", "- hay\n- oats"), "🐴\n- hay\n- oats");
+        assert_eq!(prefixed("", "# Hay"), "# Hay");
+    }
 }

@@ -146,3 +146,6 @@ impl Stage {
         self.news.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -177,7 +177,11 @@ fn what_is_no_file_is_refused_without_waiting() {
     // Devices lie where nobody lists a folder; this one is listed to see.
     let devices = [PathBuf::from("/dev")];
     for device in ["/dev/zero", "/dev/null", "/dev/full"] {
-        assert_eq!(resolve(device, reach(None, &devices), caps()), Err(Refused::NotAFile), "{device}");
+        assert_eq!(
+            resolve(device, reach(None, &devices), caps()),
+            Err(Refused::NotAFile),
+            "{device}"
+        );
     }
 }
 

@@ -218,7 +218,10 @@ fn a_long_command_is_shown_with_its_start_and_its_end_and_is_whole_in_a_file() {
     assert!(text.ends_with("}\n```\n-# All of it is in the file. Read it before you allow it."));
     assert_eq!(buttons.len(), 2);
     let whole = format!("{}\n\n{{\n  \"timeout\": 5\n}}", command.replace('\u{202e}', "\u{fffd}"));
-    let file = Attachment { name: "request.txt".to_owned(), content: Content::Bytes(whole.as_bytes().into()) };
+    let file = Attachment {
+        name: "request.txt".to_owned(),
+        content: Content::Bytes(whole.as_bytes().into()),
+    };
     assert_eq!(*files, [file]);
 }
 

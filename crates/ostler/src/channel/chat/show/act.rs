@@ -79,11 +79,11 @@ impl Show {
         // What could not be changed later would stand in the way of another try.
         let is_left = self.chat.limits().edits.is_some();
         let mut scope = Scope::All;
-        let mut again = None;
+        let (mut again, mut ask_again) = (None, None);
         let mut behind_until = None;
         let mut look_at = Instant::now() + LOOK;
         loop {
-            let due = [again, typing].into_iter().flatten().fold(look_at, Instant::min);
+            let due = [again, ask_again, typing].into_iter().flatten().fold(look_at, Instant::min);
             tokio::select! {
                 () = self.stage.stop.cancelled() => {
                     let has_failed = lock(&self.stage.live).end == Some(End::Failed);
@@ -150,21 +150,22 @@ impl Show {
                     Box::pin(poster.finish(&view)).await.map(|()| None)
                 }
             };
-            let asked_again = is_asking.then_some(now + ASKED_AGAIN);
+            ask_again = is_asking.then_some(now + ASKED_AGAIN);
             again = match shown {
-                Ok(None) => asked_again,
+                Ok(None) => None,
                 Ok(Some(at)) => Some(now + Duration::from_millis(at.saturating_sub(clock()))),
                 // A request has nothing else to stand for it, and has to be seen.
                 Err(Trouble::Chat(SendError { next: Next::GiveUp, reason, .. })) => {
-                    if scope == Scope::All {
-                        tracing::info!(turn = %self.stage.turn, reason, "an answer is not shown while it comes");
+                    let is_new = scope == Scope::All;
+                    let turn = self.stage.turn;
+                    match is_new {
+                        true => {
+                            tracing::info!(%turn, reason, "an answer is not shown while it comes")
+                        }
+                        false => tracing::warn!(%turn, reason, "nobody sees what an agent asks"),
                     }
-                    if is_asking {
-                        tracing::warn!(turn = %self.stage.turn, reason, "nobody sees what an agent asks");
-                    }
-                    let retried = scope == Scope::Asked;
                     scope = Scope::Asked;
-                    if retried { asked_again } else { is_asking.then_some(now) }
+                    (is_asking && is_new).then_some(now)
                 }
                 Err(Trouble::Chat(SendError { next: Next::Retry { after }, .. })) => {
                     Some(now + after.unwrap_or(PAUSE).max(PAUSE))

@@ -73,7 +73,8 @@ pub(super) fn tell(
     };
     let bytes = u64::try_from(more.len()).unwrap_or(u64::MAX);
     if limits.has_captions && limits.takes(TEXT) && bytes <= limits.file_bytes {
-        let file = Attachment { name: FILE.to_owned(), content: Content::Bytes(more.as_bytes().into()) };
+        let file =
+            Attachment { name: FILE.to_owned(), content: Content::Bytes(more.as_bytes().into()) };
         let body = cut("All of it is in the file. Read it before you allow it.");
         return Told { file: Some(file), ..told(body, Kept::Enough) };
     }
