@@ -1,12 +1,13 @@
-//! Fences of code, as CommonMark has them: what opens one, what closes it, and how
-//! it is closed and opened again around a cut.
+//! Fences of code, as CommonMark has them, and wherever a list puts them: what opens
+//! one, what closes it, and how it is closed and opened again around a cut.
 
 use super::Measure;
 
 /// The fewest marks of a fence.
 const MARKS: usize = 3;
-/// The most blanks before a fence.
-const INDENT: usize = 3;
+/// The most blanks before a fence. No chat takes what is indented for code by itself,
+/// and in lists within lists fences stand far inside.
+const INDENT: usize = 16;
 
 /// A fence that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Fence<'_> {
 
     /// Tells whether a line begins with what can close it.
     pub(super) fn may_be_closed_by(self, line: &str) -> bool {
-        let marks = line.trim_start_matches(' ');
+        let marks = line.trim_start_matches([' ', '\t']);
         line.len() - marks.len() <= INDENT && marks.starts_with(self.marker)
     }
 
@@ -89,7 +90,7 @@ impl Line {
     pub(super) fn add(&mut self, c: char) {
         match (self.at, c) {
             (At::Plain, _) => {}
-            (At::Indent, ' ') if self.indent < INDENT => self.indent += 1,
+            (At::Indent, ' ' | '\t') if self.indent < INDENT => self.indent += 1,
             (At::Indent, '`' | '~') => (self.at, self.mark, self.marks) = (At::Marks, c, 1),
             (At::Indent, _) => self.at = At::Plain,
             (At::Marks, c) if c == self.mark => self.marks += 1,

@@ -288,3 +288,16 @@ fn large_texts_take_little_time() {
         assert!(split(&text, 2000, Measure::Characters).len() <= 2100, "{part:?}");
     }
 }
+
+#[test]
+fn code_within_a_list_is_closed_and_opened_again_too() {
+    for indent in ["    ", "\t", "        "] {
+        let code: String = (0..20).map(|n| format!("{indent}let a{n} = {n};\n")).collect();
+        let text = format!("1. First\n{indent}```rust\n{code}{indent}```\n2. Then");
+        let pieces = split(&text, 150, Measure::Characters);
+        assert!(pieces.len() > 2);
+        for piece in &pieces {
+            assert_eq!(piece.text.matches("```").count() % 2, 0, "{piece:?}");
+        }
+    }
+}
