@@ -16,15 +16,21 @@ use super::{
 use crate::{
     channel::{Next, Reply, ReplyError, SendError, Sent},
     gateway::{inbound::Payload, policy::Policy},
-    id::{JobId, PermissionId},
+    id::{ConversationId, JobId, PermissionId, TurnId},
     media::{self, Said},
     store::{
-        Conn, Store, StoreError, jobs,
+        Conn, Store, StoreError, conversations,
+        events::{self, StoredEvent},
+        jobs,
         outbox::Sending,
         permissions::{self, Resolution, StoredRequest},
         posts::Subject,
     },
 };
+
+/// How many events are read at once, and how often, to see what tools did.
+const PAGE: u32 = 500;
+const PAGES: u32 = 40;
 
 /// Sends what is in the outbox for chats.
 #[derive(Clone, Debug)]
@@ -88,6 +94,12 @@ impl Carrier {
                 let answer = answer(&reply, &policy).await;
                 let long = self.chats.long(&message.channel, &policy);
                 post(&mut poster, answer_posts(answer, long, &limits), &limits).await?;
+                // Where nothing could be shown meanwhile.
+                if limits.edits.is_none()
+                    && let Some(tools) = self.tools(&reply, &limits).await.map_err(away)?
+                {
+                    poster.note_below(Post::of(tools)).await?;
+                }
             }
             // What came of the answer before stays.
             Some(error) => poster.note_below(Post::of(told(error, &limits))).await?,
@@ -120,6 +132,16 @@ impl Carrier {
         }
         draft.event("complete", &json!({}));
         Ok(poster.settle(&draft.view()).await?)
+    }
+
+    /// Returns what the tools of a turn did, if that is wanted in its conversation.
+    async fn tools(&self, reply: &Reply, limits: &Limits) -> Result<Option<String>, StoreError> {
+        let Some(turn) = reply.turn else { return Ok(None) };
+        let args = (reply.conversation, turn, limits.clone());
+        let read = self.store.read(args, |conn, (conversation, turn, limits)| {
+            Box::pin(tools_of(conn, *conversation, *turn, limits))
+        });
+        read.await
     }
 
     /// Returns what the chat calls the message that a job is about.
@@ -156,6 +178,31 @@ fn recall(draft: &mut Draft, stored: &StoredRequest) {
         });
         draft.event("status", &status);
     }
+}
+
+async fn tools_of(
+    conn: &mut Conn,
+    conversation: ConversationId,
+    turn: TurnId,
+    limits: &Limits,
+) -> Result<Option<String>, StoreError> {
+    let conversation = conversations::find(conn, conversation).await?;
+    if conversation.and_then(|it| it.settings().verbose) != Some(true) {
+        return Ok(None);
+    }
+    let mut draft = Draft::new(limits, Detail::Verbose);
+    let mut after = 0;
+    for _ in 0..PAGES {
+        let page = events::read_turn(conn, turn, after, PAGE).await?;
+        for StoredEvent { number, event } in &page {
+            draft.event(&event.kind, &serde_json::from_str(&event.body).unwrap_or_default());
+            after = *number;
+        }
+        if page.len() < PAGE as usize {
+            break;
+        }
+    }
+    Ok(draft.tools())
 }
 
 async fn message_of(conn: &mut Conn, job: JobId) -> Result<Option<String>, StoreError> {

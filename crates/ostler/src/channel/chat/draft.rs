@@ -157,6 +157,12 @@ impl Draft {
         View { posts, is_final: self.is_over }
     }
 
+    /// Returns what the tools of the turn did last, if there were any.
+    pub(crate) fn tools(&self) -> Option<String> {
+        let lines = self.status.lines(Detail::Verbose, self.limits.text, self.limits.markup);
+        (self.status.has_tools() && !lines.is_empty()).then(|| lines.join("\n"))
+    }
+
     /// Puts what goes on below the text, on a page of its own if there is no room.
     fn add_status(&self, pages: &mut Vec<String>, has_more_above: bool) {
         // The turn waits for an answer, and that says it all.

@@ -37,6 +37,19 @@ fn words_are_answered_by_the_gateway() {
 }
 
 #[test]
+fn verbose_tells_below_an_answer_which_tools_ran() {
+    let rig = Rig::start();
+    rig.ask("sim:tool");
+    rig.wait_for("an answer", &rig.ann, |sent| !sent.is_empty());
+    rig.ask("/verbose on");
+    rig.wait_for_text(&rig.ann, "Verbose is on.");
+    rig.ask("sim:tool");
+    let sent = rig.wait_for("the tools", &rig.ann, |sent| sent.len() == 4);
+    assert!(sent[3].body.contains("🔧 Bash"), "{sent:?}");
+    assert!(sent.iter().take(3).all(|it| !it.body.contains("🔧")), "{sent:?}");
+}
+
+#[test]
 fn new_begins_a_session_afresh() {
     let rig = Rig::start();
     rig.ask("sim:history one");
