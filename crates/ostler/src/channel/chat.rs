@@ -54,8 +54,9 @@ pub(crate) struct Limits {
     /// How choices are offered.
     pub(crate) choices: Choices,
     pub(crate) markup: Markup,
-    /// Whether a message that is sent twice under one name stands there once.
-    pub(crate) is_known_again: bool,
+    /// For how long a message that is sent twice under one name stands there once; not
+    /// at all if there is nothing.
+    pub(crate) known_again: Option<Duration>,
 }
 
 impl Limits {
@@ -257,8 +258,13 @@ pub(crate) trait Chat: Send + Sync {
     fn delete<'a>(&'a self, place: &'a str, message: &'a str) -> Doing<'a, Changed>;
 
     /// Returns the messages that stand there since a time and are like this one, the
-    /// oldest first. For chats that do not know a message again by its name.
-    fn find<'a>(&'a self, place: &'a str, post: &'a Post, since: Millis) -> Doing<'a, Vec<String>>;
+    /// oldest first, for when the chat does not know a message again by its name.
+    fn find<'a>(
+        &'a self,
+        place: &'a str,
+        posting: Posting<'a>,
+        since: Millis,
+    ) -> Doing<'a, Vec<Stands>>;
 }
 
 /// The chats there are.

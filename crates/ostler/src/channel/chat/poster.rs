@@ -185,17 +185,14 @@ impl Poster {
             Operation::Send { slot, post } => {
                 let n_taken = self.taken.get(&slot).copied().unwrap_or_default();
                 let nonce = format!("{}:{slot}:{n_taken}", self.subject.id);
-                let found = self.sent_before(&slot, &post).await?;
                 // Only the first says what it answers.
-                let answers = self.answers.as_deref().filter(|_| self.posted.is_empty());
-                let Stands { message, is_as_sent } = match found {
-                    Some(message) => Stands { message, is_as_sent: true },
-                    None => {
-                        let answers = answers.map(str::to_owned);
-                        self.send(&slot, &post, &nonce, answers.as_deref()).await?
-                    }
+                let answers = self.answers.clone().filter(|_| self.posted.is_empty());
+                let posting = Posting { post: &post, nonce: &nonce, answers: answers.as_deref() };
+                let Stands { message, is_as_sent } = match self.sent_before(&slot, posting).await? {
+                    Some(stands) => stands,
+                    None => self.send(&slot, posting).await?,
                 };
-                self.note(&slot, Some(&message)).await?;
+                self.note(&slot, Some(&message), Millis::now()).await?;
                 self.unsure.remove(&slot);
                 // An earlier try may have left another text there, which has to be changed.
                 let shown = is_as_sent.then_some(post);
@@ -226,37 +223,35 @@ impl Poster {
 
     /// Returns a message that an earlier try sent of which nobody heard, if there is
     /// one: it is none that is known as something else.
-    async fn sent_before(&mut self, slot: &Slot, post: &Post) -> Result<Option<String>, Trouble> {
+    async fn sent_before(
+        &mut self,
+        slot: &Slot,
+        posting: Posting<'_>,
+    ) -> Result<Option<Stands>, Trouble> {
         let Some(since) = self.unsure.get(slot).copied() else { return Ok(None) };
-        let found = self.chat.find(&self.subject.place, post, since).await?;
-        for message in found {
-            let args = (self.subject.channel.clone(), message.clone());
+        let known_again = self.chat.limits().known_again;
+        if known_again.is_some_and(|for_long| Millis::now() < since.after(for_long)) {
+            return Ok(None);
+        }
+        for stands in self.chat.find(&self.subject.place, posting, since).await? {
+            let args = (self.subject.channel.clone(), stands.message.clone());
             let known = self.store.read(args, |conn, (channel, message)| {
                 Box::pin(posts::by_message(conn, channel, message))
             });
             let known: Result<_, StoreError> = known.await;
             if known?.is_none() {
-                return Ok(Some(message));
+                return Ok(Some(stands));
             }
         }
+        // It was looked for, and is not there.
+        self.unsure.remove(slot);
         Ok(None)
     }
 
-    /// Sends something. For chats that would not know it again it is noted before, and
-    /// for as long as it may have left.
-    async fn send(
-        &mut self,
-        slot: &Slot,
-        post: &Post,
-        nonce: &str,
-        answers: Option<&str>,
-    ) -> Result<Stands, Trouble> {
-        let posting = Posting { post, nonce, answers };
-        if self.chat.limits().is_known_again {
-            return Ok(self.chat.send(&self.subject.place, posting).await?);
-        }
-        self.unsure.insert(slot.clone(), Millis::now());
-        self.note(slot, None).await?;
+    /// Sends something. It is noted before, and for as long as it may have left.
+    async fn send(&mut self, slot: &Slot, posting: Posting<'_>) -> Result<Stands, Trouble> {
+        let since = *self.unsure.entry(slot.clone()).or_insert_with(Millis::now);
+        self.note(slot, None, since).await?;
         let sent = self.chat.send(&self.subject.place, posting).await;
         if matches!(&sent, Err(SendError { is_unsure: false, .. })) {
             self.unsure.remove(slot);
@@ -265,9 +260,14 @@ impl Poster {
         Ok(sent?)
     }
 
-    async fn note(&self, slot: &Slot, message: Option<&str>) -> Result<(), StoreError> {
+    async fn note(
+        &self,
+        slot: &Slot,
+        message: Option<&str>,
+        posted_at: Millis,
+    ) -> Result<(), StoreError> {
         let (slot, message) = (slot.to_string(), message.map(str::to_owned));
-        let post = StoredPost { slot, message, posted_at: Millis::now() };
+        let post = StoredPost { slot, message, posted_at };
         let noted = self.store.write_repeatable((self.subject.clone(), post), |conn, args| {
             Box::pin(posts::note(conn, &args.0, &args.1))
         });

@@ -62,7 +62,7 @@ impl Chat for Fake {
         Box::pin(async { Ok(Changed::Done) })
     }
 
-    fn find<'a>(&'a self, _: &'a str, _: &'a Post, _: Millis) -> Doing<'a, Vec<String>> {
+    fn find<'a>(&'a self, _: &'a str, _: Posting<'a>, _: Millis) -> Doing<'a, Vec<Stands>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }
@@ -84,7 +84,7 @@ pub(crate) fn by_numbers() -> Limits {
         has_captions: false,
         choices: Choices::Numbers,
         markup: Markup::None,
-        is_known_again: false,
+        known_again: None,
     }
 }
 

@@ -251,15 +251,22 @@ impl Chat for TwilioChat {
         Box::pin(async { Ok(Changed::Done) })
     }
 
-    fn find<'a>(&'a self, place: &'a str, post: &'a Post, since: Millis) -> Doing<'a, Vec<String>> {
+    fn find<'a>(
+        &'a self,
+        place: &'a str,
+        Posting { post, .. }: Posting<'a>,
+        since: Millis,
+    ) -> Doing<'a, Vec<Stands>> {
         Box::pin(async move {
             let since = Timestamp::from_millisecond(since.0).unwrap_or(Timestamp::MIN);
             let ahead = self.api.clock_skew().unwrap_or_default().max(SignedDuration::ZERO);
             let since = since.saturating_sub(SKEW + ahead).unwrap_or(Timestamp::MIN);
-            Ok(match self.kind {
+            let found = match self.kind {
                 Kind::Group => self.found_in_group(place, post, since).await?,
                 Kind::WhatsApp | Kind::Sms => self.found(place, post, since).await?,
-            })
+            };
+            let stands = |message| Stands { message, is_as_sent: true };
+            Ok(found.into_iter().map(stands).collect())
         })
     }
 }

@@ -77,7 +77,7 @@ const PLAIN: Limits = Limits {
     has_captions: true,
     choices: Choices::Numbers,
     markup: Markup::None,
-    is_known_again: false,
+    known_again: None,
 };
 
 impl Kind {

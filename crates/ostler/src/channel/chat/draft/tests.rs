@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::json;
 
@@ -22,7 +24,7 @@ fn limits(text: usize) -> Limits {
         has_captions: true,
         choices: Choices::Buttons,
         markup: Markup::Discord,
-        is_known_again: true,
+        known_again: Some(Duration::from_secs(60)),
     }
 }
 

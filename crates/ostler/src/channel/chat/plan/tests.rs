@@ -25,7 +25,7 @@ fn limits(edits: Option<u64>) -> Limits {
         has_captions: true,
         choices: Choices::Buttons,
         markup: Markup::Discord,
-        is_known_again: true,
+        known_again: Some(Duration::from_secs(60)),
     }
 }
 

@@ -133,7 +133,7 @@ impl Show {
                 continue;
             }
             let is_asking = is_asking(&view);
-            if is_asking && !self.chat.limits().is_known_again {
+            if is_asking && self.chat.limits().known_again.is_none() {
                 // If that is not known, it is looked for the next time.
                 Box::pin(poster.look_for_lost()).await.ok();
             }

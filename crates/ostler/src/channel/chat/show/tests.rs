@@ -144,7 +144,7 @@ on_both! {
 
     async fn what_is_asked_is_shown_although_the_chat_refused_something_else(store: Store) {
         let edits = Some(Duration::from_millis(1));
-        let limits = Limits { edits, is_known_again: true, ..by_numbers() };
+        let limits = Limits { edits, known_again: Some(LONG), ..by_numbers() };
         let mut stand = Stand::begin(store, limits, true).await;
         stand.chat.refuse_next();
         stand.happens(&[says("an answer that is not taken"), asks("prm_1")]).await;

@@ -39,7 +39,7 @@ pub(crate) const LIMITS: Limits = Limits {
     choices: Choices::Buttons,
     markup: Markup::Discord,
     // By its nonce, for some minutes.
-    is_known_again: true,
+    known_again: Some(Duration::from_secs(60)),
 };
 
 /// A message, as far as it matters what Discord says of it.
@@ -100,7 +100,7 @@ impl Chat for Api {
         })
     }
 
-    fn find<'a>(&'a self, _: &'a str, _: &'a Post, _: Millis) -> Doing<'a, Vec<String>> {
+    fn find<'a>(&'a self, _: &'a str, _: Posting<'a>, _: Millis) -> Doing<'a, Vec<Stands>> {
         // Discord knows a message again by itself.
         Box::pin(async { Ok(Vec::new()) })
     }
