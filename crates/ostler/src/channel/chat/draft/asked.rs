@@ -61,7 +61,7 @@ impl Asked {
         let room = limits.text.saturating_sub(last);
         let Told { body, pages, file, kept } = told::tell(event, &options, first, limits, room);
         // Nobody allows what he cannot read.
-        if kept == Kept::TooLittle {
+        if kept == Kept::TooLittle && !is_question {
             buttons.retain(|button| button.look == Look::Bad);
         }
         Some(Self {

@@ -82,9 +82,13 @@ pub(super) fn tell(
     if text(event, "kind") == "edit" {
         return told(cut("Not all of it is shown."), Kept::Enough);
     }
-    let pages = split(&whole, limits.text, measure);
-    if pages.len() > PAGES {
-        let note = "It is too long to be shown here, and so it can only be denied here.";
+    let may_fit = measure.fits(&whole, limits.text.saturating_mul(PAGES));
+    let pages = if may_fit { split(&whole, limits.text, measure) } else { Vec::new() };
+    if !(1..=PAGES).contains(&pages.len()) {
+        let note = match text(event, "kind") {
+            "question" => "It is too long to be shown here.",
+            _ => "It is too long to be shown here, and so it can only be denied here.",
+        };
         return told(cut(note), Kept::TooLittle);
     }
     let body = above(&head, &markup.aside("All of it is above. Read it before you allow it."));
