@@ -2,11 +2,13 @@
 //!
 //! Pure: `signature` knows Twilio's calls, `heard` reads them, `code` says what
 //! Twilio's errors mean. `api` calls Twilio, `chat` is what the other chats are too,
+//! `bound` knows which messages are a group's,
 //! `desk` deals with what people write, however it came: by `webhook`, or by `poll`,
 //! which also finds what was written while nobody could be called. `delivery` follows
 //! what became of messages. `post` is all of it for as long as a gateway runs.
 
 pub(crate) mod api;
+mod bound;
 pub(crate) mod chat;
 pub(crate) mod check;
 mod code;

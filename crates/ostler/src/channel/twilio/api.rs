@@ -17,7 +17,7 @@ use reqwest::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
-pub(crate) use self::listing::{Hook, Listed, Message, Number, Sender, Wanted};
+pub(crate) use self::listing::{Hook, Listed, Message, Number, Participant, Sender, Wanted};
 use super::code::Trouble;
 use crate::{
     clients::{self, Clients},

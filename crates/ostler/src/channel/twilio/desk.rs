@@ -12,6 +12,7 @@ use std::{
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use super::{
+    bound::Bound,
     chat::{WAITS, WINDOW},
     heard::Heard,
     kind::Kind,
@@ -67,6 +68,7 @@ pub(crate) struct Desk {
     pub(crate) intakes: Vec<(Kind, Intake)>,
     /// The numbers that are this gateway's.
     pub(crate) own: Vec<String>,
+    pub(crate) bound: Bound,
     pub(crate) policy: watch::Receiver<Arc<Policy>>,
     pub(crate) turnstile: Turnstile,
 }
@@ -91,10 +93,22 @@ impl Desk {
             return Ok(());
         }
         self.note_contact(intake, heard).await?;
+        if self.bound.has(heard) {
+            // It was said in a group, and is heard of there.
+            note(intake, heard).await?;
+            return Ok(());
+        }
         if self.deal(intake, heard).await? == Dealt::Unstored {
             note(intake, heard).await?;
         }
         Ok(())
+    }
+
+    /// Waits until what is written to a number can be told from what is said in a group;
+    /// not for long. Returns whether it can.
+    pub(crate) async fn knows_groups(&self) -> bool {
+        let groups = self.policy.borrow().twilio.groups.clone();
+        self.bound.is_ready(&groups).await
     }
 
     async fn deal(&self, intake: &Intake, heard: &Heard) -> Result<Dealt, NotTaken> {

@@ -121,6 +121,8 @@ impl Poll {
         let since = since.max(oldest);
         // Twilio writes moments by the second.
         let since = Timestamp::from_second(since.as_second()).unwrap_or(since);
+        let groups = self.desk.policy.borrow().twilio.groups.clone();
+        self.desk.bound.refresh(&groups).await.map_err(|trouble| trouble.to_string())?;
         for way in self.ways() {
             let (own, service) = match &way {
                 Way::Number(number) => (Some(number.as_str()), None),
@@ -142,7 +144,6 @@ impl Poll {
                 noted.map_err(|error| error.chain())?;
             }
         }
-        let groups = self.desk.policy.borrow().twilio.groups.clone();
         for group in &groups {
             let found = match self.api.group(group).await {
                 Ok(found) => found,

@@ -12,6 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Line,
+    bound::Bound,
     delivery::Delivery,
     desk::{Desk, Turnstile},
     poll::Poll,
@@ -66,8 +67,9 @@ impl Post {
         let Line { api, token, config, .. } = line;
         let own = [config.whatsapp_number(), config.sms_from.as_deref()];
         let own = own.into_iter().flatten().map(str::to_owned).collect();
+        let bound = Bound::new(Arc::clone(&api));
         let turnstile = Turnstile::default();
-        let desk = Desk { intakes: intakes.collect(), own, policy, turnstile };
+        let desk = Desk { intakes: intakes.collect(), own, bound, policy, turnstile };
         let missed = Arc::new(Notify::new());
         let delivery = Delivery { store: store.clone(), chats };
         let is_called = config.receives() == Receive::Webhook;

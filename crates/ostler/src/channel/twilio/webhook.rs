@@ -26,7 +26,10 @@ use super::{
     heard::{Form, Heard, Malformed},
     signature,
 };
-use crate::{channel::chat::intake::NotTaken, config::Secret};
+use crate::{
+    channel::{chat::intake::NotTaken, is_sid},
+    config::Secret,
+};
 
 /// The longest call that is read. Twilio's are of a few kilobytes.
 const BODY: usize = 64 * 1024;
@@ -82,6 +85,9 @@ async fn messages(
     let done = async {
         let said = calls.read(&uri, &headers, &body)?;
         let heard = Heard::read(Form(&said)).map_err(Refused::Malformed)?;
+        if !calls.desk.knows_groups().await {
+            return Err(Refused::NotNow);
+        }
         calls.desk.heard(&heard).await.map_err(Refused::from)
     };
     call.end(done.await)
@@ -96,7 +102,12 @@ async fn groups(
     let call = calls.begin();
     let done = async {
         let said = calls.read(&uri, &headers, &body)?;
-        match Heard::read_group(Form(&said), &calls.media).map_err(Refused::Malformed)? {
+        let heard = Heard::read_group(Form(&said), &calls.media).map_err(Refused::Malformed)?;
+        let group = Form(&said).get("ConversationSid").filter(|group| is_sid(group, "CH"));
+        if let Some(group) = group {
+            calls.desk.bound.hear_of(group, heard.as_ref()).await;
+        }
+        match heard {
             Some(heard) => calls.desk.heard(&heard).await.map_err(Refused::from),
             None => Ok(()),
         }

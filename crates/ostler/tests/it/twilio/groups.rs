@@ -7,7 +7,7 @@ use serde_json::json;
 use super::rig::{ANN, BOB, Rig, parrot};
 use crate::{
     support::{LIMIT, until},
-    twilio_double::Attached,
+    twilio_double::{Attached, Fault},
 };
 
 /// Returns what was said by the gateway in a group, in its order.
@@ -76,6 +76,56 @@ fn its_own_words_are_none_of_its_business() {
     }
     rig.twilio.say_in_group(&group, &rig.ann, "ostler sim:echo=me");
     rig.wait_for_said(&group, "You said me.");
+    assert_eq!(said(&rig, &group).len(), 1);
+}
+
+#[test]
+fn what_is_said_in_a_group_is_not_taken_as_written_to_the_number() {
+    let mut group = String::new();
+    let rig = Rig::with(|rig, settings| {
+        group = rig.twilio.group("stable", &[&rig.ann, BOB]);
+        settings["twilio"]["groups"] = json!([group]);
+    });
+    // The number is told first, by WhatsApp and by SMS, and before anybody has asked.
+    for (number, author) in [&rig.ann, BOB].into_iter().enumerate() {
+        let text = format!("ostler sim:echo=m{number}");
+        let (said, written) = rig.twilio.say_in_group_unheard(&group, author, &text, &[]);
+        rig.twilio.deliver(&written.unwrap());
+        rig.twilio.deliver(&said);
+        rig.wait_for_said(&group, &format!("You said m{number}."));
+    }
+    // Who has joined since is known as soon as the group is heard of.
+    rig.twilio.join(&group, &rig.bob);
+    rig.twilio.say_in_group(&group, &rig.bob, "ostler sim:echo=joined");
+    rig.wait_for_said(&group, "You said joined.");
+    // What he writes to another number of the gateway's is for it alone.
+    rig.twilio.say(ANN, &rig.sms, "sim:echo=private");
+    rig.wait_for_text(ANN, "You said private.");
+    assert_eq!(said(&rig, &group).len(), 3);
+    for alone in [&rig.ann, &rig.bob, BOB] {
+        assert_eq!(rig.texts(alone), Vec::<String>::new());
+    }
+    assert_eq!(rig.texts(ANN).len(), 1);
+}
+
+#[test]
+fn a_message_waits_until_it_is_known_who_is_in_the_groups() {
+    let mut group = String::new();
+    let rig = Rig::with(|rig, settings| {
+        group = rig.group();
+        settings["twilio"]["groups"] = json!([group]);
+        // Both whoever looks for messages and the call.
+        rig.twilio.plan(4, "/Participants", Fault::Fail(503));
+    });
+    let (_, written) =
+        rig.twilio.say_in_group_unheard(&group, &rig.ann, "ostler sim:echo=once", &[]);
+    let written = written.unwrap();
+    rig.twilio.deliver(&written);
+    rig.wait_for_said(&group, "You said once.");
+    rig.twilio.deliver_again(&written);
+    rig.twilio.say(ANN, &rig.sms, "sim:echo=after");
+    rig.wait_for_text(ANN, "You said after.");
+    assert_eq!(rig.texts(&rig.ann), Vec::<String>::new());
     assert_eq!(said(&rig, &group).len(), 1);
 }
 

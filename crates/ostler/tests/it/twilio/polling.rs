@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::rig::{ANN, Rig};
 use crate::{
@@ -12,8 +12,13 @@ use crate::{
 
 /// Starts a gateway that asks for messages; before that, what is to be there already.
 fn polling(before: impl FnOnce(&Rig)) -> Rig {
+    polling_in(|rig, _| before(rig))
+}
+
+/// The same, with other settings.
+fn polling_in(before: impl FnOnce(&Rig, &mut Value)) -> Rig {
     let rig = Rig::with(|rig, settings| {
-        before(rig);
+        before(rig, settings);
         let twilio = settings["twilio"].as_object_mut().unwrap();
         twilio.remove("public_url");
         twilio.insert("receive".to_owned(), json!("polling"));
@@ -104,6 +109,20 @@ fn more_than_a_page_is_read_through_refusals_to_go_faster() {
     assert!(rig.twilio.message(&first).is_some());
     assert_eq!(rig.twilio.look(|world| world.faults_left()), 0);
     assert_eq!(rig.twilio.messages_to("whatsapp:+15559990000").len(), 0);
+}
+
+#[test]
+fn what_is_said_in_a_group_is_found_there_and_nowhere_else() {
+    let mut group = String::new();
+    let rig = polling_in(|rig, settings| {
+        group = rig.group();
+        settings["twilio"]["groups"] = json!([group]);
+    });
+    rig.twilio.say_in_group_unheard(&group, &rig.ann, "ostler sim:echo=there", &[]);
+    rig.wait_for_said(&group, "You said there.");
+    wait_for_looks(&rig.twilio, 2);
+    assert_eq!(rig.texts(&rig.ann), Vec::<String>::new());
+    assert_eq!(rig.twilio.said_in(&group).len(), 1);
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl Twilio {
         self.shared.change(|world| world.add_conversation(name, addresses))
     }
 
-    /// Lets somebody write in a Conversation, and waits for the webhook.
+    /// Lets somebody write in a Conversation, and waits for the webhooks: what he writes
+    /// goes to the number that he has there, so that this is told of it, too.
     pub(crate) fn say_in_group(&self, conversation: &str, author: &str, body: &str) -> String {
         self.say_in_group_with(conversation, author, body, &[])
     }
@@ -66,12 +67,33 @@ impl Twilio {
         body: &str,
         media: &[Attached],
     ) -> String {
-        let sid = self.shared.change(|world| {
-            let media: Vec<String> = media.iter().map(|media| world.keep(media)).collect();
-            world.add_said(conversation, author, body, media)
-        });
+        let sid = self.shared.change(|world| world.say_there(conversation, author, body, media));
         self.deliver(&sid);
+        let written = self.shared.change(|w| w.write_there(conversation, author, body, media));
+        if let Some(written) = written {
+            self.deliver(&written);
+        }
         sid
+    }
+
+    /// Lets somebody write in a Conversation without a word to the webhooks. Returns what
+    /// was said there, and what was written to a number, if it is somebody with one.
+    pub(crate) fn say_in_group_unheard(
+        &self,
+        conversation: &str,
+        author: &str,
+        body: &str,
+        media: &[Attached],
+    ) -> (String, Option<String>) {
+        self.shared.change(|world| {
+            let written = world.write_there(conversation, author, body, media);
+            (world.say_there(conversation, author, body, media), written)
+        })
+    }
+
+    /// Lets somebody join a Conversation.
+    pub(crate) fn join(&self, conversation: &str, address: &str) {
+        self.shared.change(|world| world.add_participant(conversation, address));
     }
 
     /// Makes a template that WhatsApp approved, with places such as `{{1}}`.
@@ -93,6 +115,24 @@ impl Twilio {
 }
 
 impl World {
+    fn say_there(&mut self, group: &str, author: &str, body: &str, media: &[Attached]) -> String {
+        let media: Vec<String> = media.iter().map(|media| self.keep(media)).collect();
+        self.add_said(group, author, body, media)
+    }
+
+    /// Keeps what somebody says in a group as what he wrote to the number he has there.
+    fn write_there(
+        &mut self,
+        group: &str,
+        author: &str,
+        body: &str,
+        media: &[Attached],
+    ) -> Option<String> {
+        let proxy = self.proxy_of(group, author)?;
+        let inbound = Inbound::new(author, &proxy, body);
+        Some(self.take_in(&media.iter().cloned().fold(inbound, Inbound::with)))
+    }
+
     /// Keeps a file of a Conversation, and returns its id.
     fn keep(&mut self, attached: &Attached) -> String {
         let media = attached.media("");

@@ -85,6 +85,27 @@ impl World {
         sid
     }
 
+    pub(super) fn add_participant(&mut self, conversation: &str, address: &str) {
+        let one = self.conversations.get_mut(conversation);
+        let one = one.unwrap_or_else(|| panic!("no conversation {conversation}"));
+        one.participants.push(Participant { sid: sid("MB"), address: address.to_owned() });
+    }
+
+    /// Returns the number that somebody writes to in a Conversation, if he is in it.
+    pub(super) fn proxy_of(&self, conversation: &str, address: &str) -> Option<String> {
+        let people = &self.conversations.get(conversation)?.participants;
+        let is_in = people.iter().any(|one| one.address == address);
+        is_in.then(|| self.ours_for(address))
+    }
+
+    /// Returns the number that is written to from an address.
+    fn ours_for(&self, address: &str) -> String {
+        match address.starts_with("whatsapp:") {
+            true => format!("whatsapp:{}", self.whatsapp),
+            false => self.sms.clone(),
+        }
+    }
+
     /// Adds something said, and returns its id.
     pub(super) fn add_said(
         &mut self,
@@ -220,10 +241,8 @@ impl World {
     }
 
     fn participant_json(&self, conversation: &str, one: &Participant) -> Value {
-        let (kind, ours) = match one.address.starts_with("whatsapp:") {
-            true => ("whatsapp", format!("whatsapp:{}", self.whatsapp)),
-            false => ("sms", self.sms.clone()),
-        };
+        let kind = if one.address.starts_with("whatsapp:") { "whatsapp" } else { "sms" };
+        let ours = self.ours_for(&one.address);
         json!({
             "sid": one.sid,
             "account_sid": self.account,

@@ -1,6 +1,7 @@
 //! What Twilio has: messages that came and went, and numbers.
 
 use jiff::{Timestamp, fmt::rfc2822};
+use reqwest::Url;
 use serde::Deserialize;
 
 use super::{Api, Part, form};
@@ -78,6 +79,32 @@ struct File {
 #[derive(Deserialize)]
 struct Group {
     messages: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Participants {
+    participants: Vec<Participant>,
+    meta: Option<Meta>,
+}
+
+/// What the newer parts of Twilio say of a page.
+#[derive(Deserialize)]
+struct Meta {
+    next_page_url: Option<String>,
+}
+
+/// Somebody in a group.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Participant {
+    pub(crate) messaging_binding: Option<Binding>,
+}
+
+/// How somebody takes part in a group; a program has none.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Binding {
+    pub(crate) address: Option<String>,
+    /// The number to which he writes.
+    pub(crate) proxy_address: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -160,6 +187,30 @@ impl Api {
         let path = format!("/v1/Conversations/{group}/Messages?Order=desc&PageSize={PAGE}");
         let page: Group = self.get(&self.at(Part::Conversations, &path)).await?;
         Ok(page.messages)
+    }
+
+    /// Returns who is in a group.
+    pub(crate) async fn participants(&self, group: &str) -> Result<Vec<Participant>, Trouble> {
+        let path = format!("/v1/Conversations/{group}/Participants?PageSize={PAGE}");
+        let mut url = self.at(Part::Conversations, &path);
+        let mut people = Vec::new();
+        for _ in 0..PAGES {
+            let page: Participants = self.get(&url).await?;
+            people.extend(page.participants);
+            match self.next_of(page.meta) {
+                Some(next) => url = next,
+                None => break,
+            }
+        }
+        Ok(people)
+    }
+
+    /// Returns where the next page is. It is asked for where everything is, for the
+    /// login is nobody else's.
+    fn next_of(&self, meta: Option<Meta>) -> Option<String> {
+        let url = Url::parse(&meta?.next_page_url?).ok()?;
+        let query = url.query().unwrap_or_default();
+        Some(self.at(Part::Conversations, &format!("{}?{query}", url.path())))
     }
 
     /// Returns a number, if it is the account's.
