@@ -1,7 +1,7 @@
 //! WhatsApp and SMS through Twilio, and conversations of several people there.
 //!
 //! Pure: `signature` knows Twilio's calls, `heard` reads them, `code` says what
-//! Twilio's errors mean. `api` calls Twilio, `chat` is what the other chats are too,
+//! Twilio's errors mean, `template` what a template can be filled with. `api` calls Twilio, `chat` is what the other chats are too,
 //! `bound` knows which messages are a group's,
 //! `desk` deals with what people write, however it came: by `webhook`, or by `poll`,
 //! which also finds what was written while nobody could be called. `delivery` follows
@@ -19,6 +19,7 @@ mod kind;
 mod poll;
 pub(crate) mod post;
 mod signature;
+mod template;
 mod webhook;
 
 use std::{fmt, sync::Arc};

@@ -11,6 +11,7 @@ use super::{
     api::{Api, Outgoing, Wanted},
     code::Trouble,
     kind::Kind,
+    template,
 };
 use crate::{
     channel::{
@@ -29,8 +30,6 @@ use crate::{
 
 /// For how long somebody on WhatsApp can be answered.
 pub(crate) const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest text of a message that has buttons.
-const WITH_BUTTONS: usize = 1024;
 /// What messages of a trial account begin with.
 const TRIAL: &str = "Sent from your Twilio trial account -";
 /// How far clocks may be apart.
@@ -196,22 +195,41 @@ impl TwilioChat {
         noted.await
     }
 
-    /// Returns the template that a post is sent by, if it is.
-    fn template_of(&self, post: &Post) -> Option<String> {
+    /// Returns the template that a post is sent by, if it is, and what it is filled with.
+    fn template_of(&self, post: &Post) -> Option<(String, String)> {
         let template = self.policy.borrow().twilio.approval_template.clone();
-        template.filter(|_| self.kind == Kind::WhatsApp && has_decisions(post))
+        let template = template.filter(|_| self.kind == Kind::WhatsApp && has_decisions(post))?;
+        Some((template, template::variable(&post.text)?))
+    }
+
+    /// Sends a post by a template, if there is one for it; returns what Twilio calls it.
+    /// Where the template is not taken it goes without: its numbers can be answered, too.
+    async fn send_by_template(
+        &self,
+        place: &str,
+        post: &Post,
+    ) -> Result<Option<String>, SendError> {
+        let Some((template, said)) = self.template_of(post) else { return Ok(None) };
+        let variables = json!({ "1": said }).to_string();
+        let template = Some((template, variables));
+        let sent = self.api.send(&Outgoing { template, ..self.to(place) }).await;
+        match sent.map_err(SendError::from) {
+            Err(SendError { next: Next::GiveUp, reason, .. }) => {
+                tracing::warn!(
+                    why = reason,
+                    "a request for permission is sent without buttons, for the template was not \
+                     taken; check twilio.approval_template"
+                );
+                Ok(None)
+            }
+            sent => sent.map(Some),
+        }
     }
 
     /// Makes a message of a post.
     async fn outgoing(&self, place: &str, post: &Post) -> Result<Outgoing, SendError> {
-        let message = Outgoing { body: post.text.clone(), ..self.to(place) };
-        match self.template_of(post) {
-            Some(template) => {
-                let variables = json!({ "1": post.text }).to_string();
-                Ok(Outgoing { template: Some((template, variables)), ..message })
-            }
-            None => Ok(Outgoing { media: self.offer(post).await?, ..message }),
-        }
+        let media = self.offer(post).await?;
+        Ok(Outgoing { body: post.text.clone(), media, ..self.to(place) })
     }
 }
 
@@ -235,8 +253,10 @@ impl Chat for TwilioChat {
                 self.api.say(place, &posting.post.text).await?
             } else {
                 self.check_window(place).await?;
-                let message = self.outgoing(place, posting.post).await?;
-                self.api.send(&message).await?
+                match self.send_by_template(place, posting.post).await? {
+                    Some(message) => message,
+                    None => self.api.send(&self.outgoing(place, posting.post).await?).await?,
+                }
             };
             Ok(Stands { message, is_as_sent: true })
         })
@@ -280,11 +300,11 @@ impl TwilioChat {
     ) -> Result<Vec<String>, Trouble> {
         let Outgoing { to, from, .. } = self.to(place);
         let wanted = Wanted { to: Some(&to), from: from.as_deref(), since, is_dated: false };
-        let is_by_template = self.template_of(post).is_some();
-        let is_it = |body: Option<&str>| match body {
-            // What stands around it is up to the template.
-            Some(body) if is_by_template => body.contains(post.text.trim()),
-            body => is_same(body, &post.text),
+        let by_template = self.template_of(post).map(|(_, said)| said);
+        let is_it = |body: Option<&str>| {
+            // What stands around it is up to the template; it may have been sent without.
+            let is_filled = |said: &String| body.is_some_and(|body| body.contains(said.trim()));
+            by_template.as_ref().is_some_and(is_filled) || is_same(body, &post.text)
         };
         let found = self.api.messages(wanted).await?.into_iter().rev().filter(|message| {
             message.made_at().is_none_or(|at| since <= at)
@@ -315,7 +335,7 @@ impl TwilioChat {
 /// questions are others each time.
 fn has_decisions(post: &Post) -> bool {
     let has = |look| post.buttons.iter().any(|button| button.look == look);
-    has(Look::Good) && has(Look::Bad) && post.text.encode_utf16().count() <= WITH_BUTTONS
+    has(Look::Good) && has(Look::Bad)
 }
 
 /// Whether a text that Twilio has is this one. White space around it may be gone, and

@@ -80,6 +80,7 @@ const CODES: &[Code] = &[
     code(63032, Meaning::Lasting, "WhatsApp holds it back from this person"),
     code(63038, Meaning::Passing, "the account has sent as many messages as it may today"),
     code(63049, Meaning::Lasting, "WhatsApp holds it back from this person"),
+    code(92007, Meaning::Lasting, "the template takes other variables"),
 ];
 
 /// Returns what an error means; one that is not known lasts.

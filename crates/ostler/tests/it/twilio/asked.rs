@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::rig::{ANN, BOB, Rig, asking};
 use crate::{
     support::{LIMIT, until},
-    twilio_double::{Inbound, Message},
+    twilio_double::{Fault, Inbound, Message},
 };
 
 fn rig() -> Rig {
@@ -106,6 +106,7 @@ fn a_button_decides_the_request_that_it_stands_under() {
     let second = rig.wait_for_text(&rig.ann, "echo two");
     rig.wait_until_noted();
     assert_eq!(first.content_sid.as_deref(), Some(template.as_str()));
+    assert!(first.body.contains("Bash · echo hi · *1* Allow"), "{}", first.body);
     let press = |text: &str, payload: &str, under: &str| {
         rig.hand_in(|_| {
             Inbound::new(&rig.ann, &rig.own, text).pressing(text, payload).replying_to(under)
@@ -118,6 +119,51 @@ fn a_button_decides_the_request_that_it_stands_under() {
     });
     press("Allow", "allow", &first.sid);
     rig.wait_for_text(&rig.ann, "It pretended to run");
+}
+
+#[test]
+fn what_would_be_changed_by_a_template_is_asked_without() {
+    for command in [r"cd a\\nrm -r b", r"echo a\\tb", "echo a     b"] {
+        let rig = Rig::with(|rig, settings| {
+            asking(rig, settings, &format!("s/echo hi/{command}/"));
+            settings["twilio"]["approval_template"] = json!(rig.twilio.template("{{1}}"));
+        });
+        let asked = asked(&rig);
+        assert_eq!(asked.content_sid, None, "{}", asked.body);
+        assert!(asked.body.contains("\n*1* Allow"), "{}", asked.body);
+        rig.ask("1");
+        rig.wait_for_text(&rig.ann, "It pretended to run");
+    }
+}
+
+#[test]
+fn what_is_asked_by_a_template_that_twilio_does_not_take_is_asked_without() {
+    let rig = Rig::with(|_, settings| {
+        settings["agent"]["permissions"] = json!("ask");
+        settings["twilio"]["approval_template"] = json!("HX00000000000000000000000000000000");
+    });
+    let asked = asked(&rig);
+    assert_eq!(asked.content_sid, None, "{}", asked.body);
+    assert!(rig.log().contains("check twilio.approval_template"), "{}", rig.log());
+    rig.ask("1");
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+}
+
+#[test]
+fn what_was_asked_by_a_template_of_which_nobody_heard_is_asked_once() {
+    let rig = Rig::with(|rig, settings| {
+        settings["agent"]["permissions"] = json!("ask");
+        settings["twilio"]["approval_template"] = json!(rig.twilio.template("Ostler: {{1}}"));
+    });
+    // Twilio takes it, and the connection is lost before it says so.
+    rig.twilio.plan_sends(1, Fault::DoneButCut);
+    rig.ask("sim:tool");
+    let sent = rig.wait_for("the request", &rig.ann, |sent| sent.len() == 1);
+    assert!(sent[0].content_sid.is_some(), "{sent:#?}");
+    rig.wait_until_noted();
+    rig.ask("1");
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+    assert_eq!(rig.texts(&rig.ann).len(), 2, "{:#?}", rig.texts(&rig.ann));
 }
 
 #[test]

@@ -19,6 +19,12 @@ pub(super) struct Filled {
     pub(super) is_approved: bool,
 }
 
+/// Whether something can be filled in: it stands on one line, and has no more than four
+/// spaces in a row.
+fn is_taken(value: &str) -> bool {
+    !value.is_empty() && !value.contains(['\n', '\r', '\t']) && !value.contains("     ")
+}
+
 impl World {
     /// Fills in the template that a form names, if it names one.
     pub(super) fn check_template(
@@ -38,7 +44,7 @@ impl World {
             serde_json::from_str(variables).map_err(|_| invalid())?;
         let mut text = template.text.clone();
         for (place, value) in &variables {
-            let value = value.as_str().filter(|value| !value.is_empty()).ok_or_else(invalid)?;
+            let value = value.as_str().filter(|value| is_taken(value)).ok_or_else(invalid)?;
             text = text.replace(&format!("{{{{{place}}}}}"), value);
         }
         let is_approved = template.is_approved;
