@@ -346,7 +346,7 @@ fn is_same(body: Option<&str>, text: &str) -> bool {
 }
 
 /// The store is away; nothing has left by that.
-fn away(error: StoreError) -> SendError {
+pub(super) fn away(error: StoreError) -> SendError {
     SendError {
         reason: format!("the store cannot be used: {error}"),
         next: Next::Retry { after: None },

@@ -11,6 +11,7 @@ use std::{
 
 use tokio::sync::{Mutex, MutexGuard, watch};
 
+pub(super) use self::answer::{request_of, shown};
 use super::{
     bound::Bound,
     chat::{WAITS, WINDOW},
@@ -28,9 +29,8 @@ use crate::{
         inbound::{Details, Group, Line},
         policy::Policy,
     },
-    id::JobId,
     store::{
-        StoreError, contacts, jobs, outbox,
+        StoreError, contacts, outbox,
         overheard::{self, Overheard},
     },
 };
@@ -95,11 +95,11 @@ impl Desk {
         self.note_contact(intake, heard).await?;
         if self.bound.has(heard) {
             // It was said in a group, and is heard of there.
-            note(intake, heard).await?;
+            intake.note_once(&heard.place, &heard.message).await?;
             return Ok(());
         }
         if self.deal(intake, heard).await? == Dealt::Unstored {
-            note(intake, heard).await?;
+            intake.note_once(&heard.place, &heard.message).await?;
         }
         Ok(())
     }
@@ -224,19 +224,6 @@ enum Dealt {
     Stored,
     /// Nothing is left to do, and the store may not know that.
     Unstored,
-}
-
-/// Notes that a message was dealt with.
-async fn note(intake: &Intake, heard: &Heard) -> Result<bool, StoreError> {
-    let key = crate::queue::MessageKey::new(intake.channel, &heard.place, &heard.message);
-    let args = (key, JobId::new(), Millis::now());
-    let noted = intake.store.write_repeatable(args, |conn, (key, id, now)| {
-        Box::pin(async move {
-            let before = jobs::note_message(conn, &key.channel, &key.message, *id, *now).await?;
-            Ok::<_, StoreError>(before.is_none_or(|before| before == *id))
-        })
-    });
-    noted.await
 }
 
 async fn overheard_at(intake: &Intake, place: &str) -> Result<Vec<Overheard>, StoreError> {

@@ -167,6 +167,56 @@ fn what_was_asked_by_a_template_of_which_nobody_heard_is_asked_once() {
 }
 
 #[test]
+fn what_is_asked_and_does_not_arrive_for_now_is_asked_again() {
+    let rig = rig();
+    rig.twilio.doom(&rig.ann, 30003);
+    rig.ask("sim:tool");
+    until("it is known that it did not arrive", || {
+        rig.log()
+            .contains("a request for permission did not arrive; it is asked again")
+            .then_some(())
+    });
+    rig.twilio.spare(&rig.ann);
+    let sent = rig.wait_for("another", &rig.ann, |sent| sent.len() == 2);
+    assert_eq!(sent[0].body, sent[1].body);
+    rig.wait_until_noted();
+    rig.hand_in(|_| Inbound::new(&rig.ann, &rig.own, "yes").replying_to(&sent[1].sid));
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+    assert_eq!(rig.texts(&rig.ann).len(), 3);
+}
+
+#[test]
+fn what_is_asked_outside_of_the_window_is_asked_when_he_writes() {
+    let rig = rig();
+    rig.ask("sim:slow=1500 sim:tool");
+    // The double finds out that the window is closed; the gateway does not know.
+    rig.twilio.close_window(&rig.ann);
+    rig.wait_for_text(&rig.ann, "Permission to run a command");
+    until("it is known that it did not arrive", || {
+        rig.log()
+            .contains("a request for permission did not arrive; it is asked again")
+            .then_some(())
+    });
+    rig.ask("sim:echo=here");
+    let is_asked = |it: &&Message| it.body.contains("Permission to run a command");
+    rig.wait_for("another", &rig.ann, |sent| sent.iter().filter(is_asked).count() == 2);
+    rig.wait_until_noted();
+    rig.ask("1");
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+}
+
+#[test]
+fn what_is_asked_and_never_arrives_is_told_to_the_operator() {
+    let rig = rig();
+    rig.twilio.doom(&rig.ann, 63024);
+    rig.ask("sim:tool");
+    until("the log says so", || {
+        rig.log().contains("a message did not arrive, and is not sent again").then_some(())
+    });
+    assert_eq!(rig.texts(&rig.ann).len(), 1);
+}
+
+#[test]
 fn a_question_has_no_buttons_that_allow_or_deny() {
     let rig = Rig::with(|rig, settings| {
         asking(rig, settings, QUESTION);

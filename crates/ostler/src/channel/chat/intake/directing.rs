@@ -22,17 +22,7 @@ impl Intake {
         directive: &Directive,
     ) -> Result<Option<String>, StoreError> {
         let place = said.from.channel;
-        let key = MessageKey::new(self.channel, place, said.message);
-        // It becomes no job, but is remembered like one.
-        let args = (key, JobId::new(), Millis::now());
-        let noted = self.store.write_repeatable(args, |conn, (key, id, now)| {
-            Box::pin(async move {
-                let before =
-                    jobs::note_message(conn, &key.channel, &key.message, *id, *now).await?;
-                Ok::<_, StoreError>(before.is_none_or(|before| before == *id))
-            })
-        });
-        if !noted.await? {
+        if !self.note_once(place, said.message).await? {
             return Ok(None);
         }
         if *directive == Directive::Restart && access::is_owner(rules, said.from.sender) {
@@ -45,6 +35,21 @@ impl Intake {
             Ok(answer) => Ok(Some(answer)),
             Err(refusal) => Ok(Some(format!("⚠️ {refusal}"))),
         }
+    }
+
+    /// Notes that a message was dealt with; returns whether it was not before. It becomes
+    /// no job, but is remembered like one.
+    pub(crate) async fn note_once(&self, place: &str, message: &str) -> Result<bool, StoreError> {
+        let key = MessageKey::new(self.channel, place, message);
+        let args = (key, JobId::new(), Millis::now());
+        let noted = self.store.write_repeatable(args, |conn, (key, id, now)| {
+            Box::pin(async move {
+                let before =
+                    jobs::note_message(conn, &key.channel, &key.message, *id, *now).await?;
+                Ok::<_, StoreError>(before.is_none_or(|before| before == *id))
+            })
+        });
+        noted.await
     }
 
     /// Starts the gateway again, after it has said so.

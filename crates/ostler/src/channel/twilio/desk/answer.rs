@@ -4,12 +4,12 @@
 
 use serde_json::Value;
 
-use super::{Desk, note};
+use super::Desk;
 use crate::{
     channel::{
         access::{self, Rules},
         chat::{
-            Limits, Slot,
+            Limits, Post, Slot,
             draft::{Detail, Draft},
             intake::{Given, Intake},
         },
@@ -85,7 +85,7 @@ impl Desk {
         answer: Meant,
         rules: &Rules<'_>,
     ) -> Result<(), StoreError> {
-        if !note(intake, heard).await? {
+        if !intake.note_once(&heard.place, &heard.message).await? {
             return Ok(());
         }
         let given = Given {
@@ -129,11 +129,29 @@ async fn asked(
     Ok((permissions::of_turn(conn, turn).await?, quoted))
 }
 
-fn request_of(slot: &str) -> Option<PermissionId> {
+pub(crate) fn request_of(slot: &str) -> Option<PermissionId> {
     match Slot::parse(slot) {
         Some(Slot::Asked(id) | Slot::Page(id, _)) => id.parse().ok(),
         Some(Slot::Text(_) | Slot::Note) | None => None,
     }
+}
+
+/// Returns the message of a slot, as it was when the requests of a turn were shown.
+pub(crate) fn shown(requests: &[StoredRequest], slot: &Slot, limits: &Limits) -> Option<Post> {
+    let mut draft = Draft::new(limits, Detail::Quiet);
+    for stored in requests {
+        draft.event("permission", &event_of(stored));
+    }
+    draft.view().posts.into_iter().find(|(of, _)| of == slot).map(|(_, post)| post)
+}
+
+/// Returns the event that shows a request.
+fn event_of(stored: &StoredRequest) -> Value {
+    let mut body: Value = serde_json::from_str(&stored.request.body).unwrap_or_default();
+    if let Some(fields) = body.as_object_mut() {
+        fields.insert("id".to_owned(), stored.id.to_string().into());
+    }
+    body
 }
 
 /// Returns what requests offer, with the choices as they were numbered when they
@@ -143,11 +161,8 @@ fn offers(requests: &[StoredRequest], limits: &Limits) -> Vec<Offer> {
     let mut offers = Vec::with_capacity(requests.len());
     let mut n_known = 0;
     for stored in requests {
-        let mut body: Value = serde_json::from_str(&stored.request.body).unwrap_or_default();
+        let body = event_of(stored);
         let is_question = body.get("kind").and_then(Value::as_str) == Some("question");
-        if let Some(fields) = body.as_object_mut() {
-            fields.insert("id".to_owned(), stored.id.to_string().into());
-        }
         draft.event("permission", &body);
         let all = draft.choices();
         let own = all.iter().skip(n_known).filter_map(|choice| choice.split_once(':'));
