@@ -21,8 +21,9 @@ use super::{
 use crate::{
     channel::{
         access::{Admission, Rules, Source},
-        chat::intake::{Intake, NotTaken, Said, Screened, Taken},
+        chat::intake::{Intake, NotTaken, Said, Screened, Taken, too_fast},
         directive,
+        pace::Verdict,
     },
     clock::Millis,
     gateway::{
@@ -88,8 +89,14 @@ impl Desk {
             return Ok(());
         };
         let _passed = self.turnstile.pass(&heard.place).await;
-        let is_own = heard.is_own || self.own.contains(&heard.from);
-        if is_own || intake.is_known(&heard.message, &[&heard.place]).await? {
+        if intake.is_known(&heard.message, &[&heard.place]).await? {
+            return Ok(());
+        }
+        // Who has no number in a group is a program's, or nobody that could be listed.
+        let is_nobody = heard.is_own || !crate::channel::is_number(&heard.from);
+        if is_nobody || self.own.contains(&heard.from) {
+            // What is found later does not say by what it was written.
+            intake.note_once(&heard.place, &heard.message).await?;
             return Ok(());
         }
         self.note_contact(intake, heard).await?;
@@ -125,13 +132,18 @@ impl Desk {
         let is_directive = directive::read(said.text).is_some();
         // In a group somebody is whom he is known as elsewhere.
         let intake = &Intake { people: heard.by.channel(), ..intake.clone() };
-        if !is_directive
-            && let Some(answer) = self.answer_of(intake, heard, &rules, is_called).await?
-        {
+        if !is_directive && let Some(answer) = self.answer_of(intake, heard, is_called).await? {
             // He may be asked without being called, but not without being let in.
             let from = Source { is_mentioned: true, ..said.from };
             let (admission, _) = intake.admission(&from, &rules).await?;
             if admission == Admission::Admitted {
+                // He is told if it is not taken, and must not have that without end.
+                if let Verdict::Slow { wait, is_first } = intake.pace.allow(&heard.from) {
+                    if is_first {
+                        intake.tell(&heard.place, &heard.message, too_fast(wait));
+                    }
+                    return Ok(Dealt::Unstored);
+                }
                 self.answer(intake, heard, answer, &rules).await?;
                 return Ok(Dealt::Stored);
             }

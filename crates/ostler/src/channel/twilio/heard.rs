@@ -170,12 +170,22 @@ impl Heard {
     /// Returns what is behind one of these words that it begins with, if that is a word
     /// for the gateway; else all of it.
     pub(crate) fn without_call(&self, words: &[String]) -> &str {
-        let text = self.text.trim_start();
-        let (call, rest) = text.split_at(text.find(|c| !is_in_word(c)).unwrap_or(text.len()));
-        let rest = rest.trim_start_matches([',', ':']).trim();
-        let is_call = words.iter().any(|word| word.trim().to_lowercase() == call.to_lowercase());
+        let rest = self.after_call(words).unwrap_or(&self.text);
         let is_for_gateway = rest.starts_with('/') || directive::read(rest).is_some();
-        if is_call && is_for_gateway { rest } else { &self.text }
+        if is_for_gateway { rest } else { &self.text }
+    }
+
+    /// Returns what is behind one of these words that it begins with, if it does.
+    pub(crate) fn after_call(&self, words: &[String]) -> Option<&str> {
+        let text = self.text.trim_start();
+        let rest = words.iter().filter_map(|word| {
+            let word = word.trim();
+            let (call, rest) = text.split_at_checked(word.len()).filter(|_| !word.is_empty())?;
+            let is_call = call.to_lowercase() == word.to_lowercase();
+            (is_call && !rest.starts_with(is_in_word)).then_some(rest)
+        });
+        let rest = rest.min_by_key(|rest| rest.len())?;
+        Some(rest.trim_start_matches([',', ':', '!']).trim())
     }
 }
 
@@ -306,6 +316,23 @@ mod tests {
         assert_eq!(rest(" @ostler: /new hay "), "/new hay");
         for text in ["ostler, stop the horses", "stop", "hostler /new", "ostler", "ostlers: stop"] {
             assert_eq!(rest(text), text);
+        }
+    }
+
+    #[test]
+    fn what_is_behind_the_call_is_what_is_said() {
+        let words = ["ostler".to_owned(), "hey Ostler".to_owned(), " ".to_owned()];
+        let rest = |text: &str| {
+            let heard = read(&[("Body", text), ("From", "+15551234567")]).unwrap();
+            heard.after_call(&words).map(str::to_owned)
+        };
+        for (text, behind) in
+            [("Ostler, 1", "1"), ("ostler yes", "yes"), ("HEY ostler: green ", "green")]
+        {
+            assert_eq!(rest(text).as_deref(), Some(behind));
+        }
+        for text in ["ostlers 1", "yes", "ä ostler", ""] {
+            assert_eq!(rest(text), None, "{text}");
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::rig::{ANN, BOB, Rig, asking};
 use crate::{
     support::{LIMIT, until},
-    twilio_double::{Fault, Inbound, Message},
+    twilio_double::{Attached, Fault, Inbound, Message},
 };
 
 fn rig() -> Rig {
@@ -246,7 +246,7 @@ fn what_is_too_long_for_a_message_with_buttons_is_asked_without() {
 
 #[test]
 fn a_question_is_answered_by_a_number_or_by_what_is_written() {
-    for (said, answer) in [("2", "blue"), ("rather green", "rather green")] {
+    for (said, answer) in [("2", "blue"), ("42", "42"), ("rather green", "rather green")] {
         let rig = asking_so(QUESTION);
         rig.ask("sim:tool");
         let asked = rig.wait_for_text(&rig.ann, "Which colour?");
@@ -383,6 +383,56 @@ fn in_a_group_an_owner_can_answer_for_others() {
     rig.wait_until_noted();
     rig.twilio.say_in_group(&group, &rig.bob, "ostler, yes");
     rig.wait_for_said(&group, "It pretended to run");
+}
+
+#[test]
+fn in_a_group_an_answer_may_have_a_call_and_a_word_needs_one() {
+    for answer in ["ostler, 1", "Ostler yes", "@ostler: allow"] {
+        let (rig, group) = in_group(|_, _| {});
+        rig.wait_for_said(&group, "Permission to run a command");
+        rig.wait_until_noted();
+        for other in ["yes", "ok", "no"] {
+            rig.twilio.say_in_group(&group, &rig.ann, other);
+        }
+        rig.twilio.say_in_group(&group, &rig.ann, answer);
+        rig.wait_for_said(&group, "It pretended to run");
+        assert_eq!(rig.twilio.said_in(&group).len(), 2);
+    }
+}
+
+#[test]
+fn nobody_is_refused_without_end() {
+    let (rig, group) = in_group(|_, all| all["twilio"]["messages_per_minute"] = json!(2));
+    rig.wait_for_said(&group, "Permission to run a command");
+    rig.wait_until_noted();
+    for _ in 0..6 {
+        rig.twilio.say_in_group(&group, &rig.bob, "1");
+    }
+    rig.wait_for_said(&group, "too fast");
+    rig.twilio.say_in_group(&group, &rig.ann, "1");
+    rig.wait_for_said(&group, "It pretended to run");
+    let said = rig.twilio.said_in(&group);
+    let n_refused = said.iter().filter(|(_, text)| text.contains("No: only who asked")).count();
+    assert!(n_refused <= 2, "{said:#?}");
+}
+
+#[test]
+fn neither_a_file_nor_a_fresh_start_answers_a_question() {
+    let rig = asking_so(QUESTION);
+    rig.ask("sim:tool");
+    rig.wait_for_text(&rig.ann, "Which colour?");
+    rig.wait_until_noted();
+    let picture = Attached::new("image/png", b"\x89PNG\r\n\x1a\nhay");
+    rig.hand_in(|_| Inbound::new(&rig.ann, &rig.own, "look").with(picture));
+    rig.hand_in(|_| Inbound::new(&rig.ann, &rig.own, "  "));
+    rig.ask("/new sim:echo=fresh");
+    rig.wait_for_text(&rig.ann, "What can I do for you?");
+    assert_waits(&rig);
+    rig.ask("rather green");
+    rig.wait_for_text(&rig.ann, "It pretended to run");
+    let heard = fs::read_to_string(rig.place.path("bin/asking-claude.heard")).unwrap();
+    assert!(heard.contains("\"Which colour?\":\"rather green\""), "{heard}");
+    rig.wait_for_text(&rig.ann, "You said fresh.");
 }
 
 #[test]

@@ -2,19 +2,23 @@
 //! written where a question is open. What somebody means is decided by `meant`, which
 //! is pure; whether he may decide it, elsewhere.
 
+use std::{sync::Arc, time::Duration};
+
 use serde_json::Value;
 
 use super::Desk;
 use crate::{
     channel::{
-        access::{self, Rules},
+        access::Rules,
         chat::{
             Limits, Post, Slot,
             draft::{Detail, Draft},
             intake::{Given, Intake},
         },
-        twilio::heard::Heard,
+        twilio::{heard::Heard, kind::Kind},
     },
+    clock::Millis,
+    gateway::gate::{self, Asked},
     id::PermissionId,
     store::{
         Conn, StoreError,
@@ -23,14 +27,16 @@ use crate::{
     },
 };
 
+/// Twilio writes moments by the second.
+const SECOND: Duration = Duration::from_secs(1);
+
 /// What a request offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Offer {
     request: PermissionId,
     is_open: bool,
     is_question: bool,
-    /// Who may answer it.
-    asked_of: Option<String>,
+    asked_at: Millis,
     /// What the agent takes as an answer.
     choices: Vec<String>,
 }
@@ -39,10 +45,17 @@ struct Offer {
 #[derive(Clone, Copy, Debug)]
 struct Answer<'a> {
     text: &'a str,
-    sender: &'a str,
-    is_owner: bool,
     /// Whether it was said to the agent, and not to others who are there.
     is_called: bool,
+    /// When it was written, to the second, if that was not just now.
+    at: Option<Millis>,
+}
+
+impl Answer<'_> {
+    /// Whether it was written before something was asked, for certain.
+    fn is_before(&self, offer: &Offer) -> bool {
+        self.at.is_some_and(|at| at.after(SECOND) <= offer.asked_at)
+    }
 }
 
 /// An answer that somebody gave.
@@ -59,9 +72,20 @@ impl Desk {
         &self,
         intake: &Intake,
         heard: &Heard,
-        rules: &Rules<'_>,
         is_called: bool,
     ) -> Result<Option<Meant>, StoreError> {
+        let policy = Arc::clone(&self.policy.borrow());
+        // What stands before a word in a group is no part of it.
+        let text = match heard.kind {
+            Kind::Group => heard.after_call(&policy.twilio.group_words).unwrap_or(&heard.text),
+            Kind::WhatsApp | Kind::Sms => &heard.text,
+        };
+        let reset_words = &policy.rules.sessions.reset_words;
+        let is_fresh = !matches!(gate::read(text, reset_words), Asked::Prompt { fresh: None, .. });
+        // A file is for the agent, and so is the wish to begin afresh.
+        if is_fresh || !heard.media.is_empty() || text.trim().is_empty() {
+            return Ok(None);
+        }
         let args = (intake.channel, heard.place.clone(), heard.answers.clone());
         let asked = intake.store.read(args, |conn, (channel, place, answers)| {
             Box::pin(asked(conn, channel, place, answers.as_deref()))
@@ -71,9 +95,8 @@ impl Desk {
             return Ok(None);
         }
         let offers = offers(&requests, intake.chat.limits());
-        let (text, sender) = (heard.text.as_str(), heard.from.as_str());
-        let is_owner = access::is_owner(rules, sender);
-        let said = Answer { text, sender, is_owner, is_called };
+        let at = heard.at.map(|at| Millis(at.as_millisecond()));
+        let said = Answer { text, is_called, at };
         Ok(meant(said, &offers, quoted))
     }
 
@@ -169,25 +192,30 @@ fn offers(requests: &[StoredRequest], limits: &Limits) -> Vec<Offer> {
         let choices = own.map(|(_, choice)| choice.to_owned()).collect();
         n_known = all.len();
         let is_open = stored.resolution.is_none();
-        let asked_of = stored.request.asked_of.clone();
-        offers.push(Offer { request: stored.id, is_open, is_question, asked_of, choices });
+        let asked_at = stored.request.asked_at;
+        offers.push(Offer { request: stored.id, is_open, is_question, asked_at, choices });
     }
     offers
 }
 
 /// Says what somebody means, if it is an answer.
 fn meant(answer: Answer<'_>, offers: &[Offer], quoted: Option<PermissionId>) -> Option<Meant> {
-    let Answer { text, sender, is_owner, is_called } = answer;
-    let open: Vec<&Offer> = offers.iter().filter(|offer| offer.is_open).collect();
+    let Answer { text, is_called, .. } = answer;
+    let is_open = |offer: &&Offer| offer.is_open && !answer.is_before(offer);
+    let open: Vec<&Offer> = offers.iter().filter(is_open).collect();
     let said = text.trim().trim_end_matches(['.', '!', ')']).trim_end();
-    if let Ok(number) = said.parse::<usize>() {
-        let numbered = offers
-            .iter()
-            .flat_map(|offer| offer.choices.iter().map(|choice| (offer.request, choice.clone())));
-        let (request, choice) = numbered.into_iter().nth(number.checked_sub(1)?)?;
-        // A number after the last request was decided is what it says.
-        let is_answer = !open.is_empty() || quoted.is_some();
-        return is_answer.then_some(Meant { request, choice, text: None });
+    let number = said.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    if let Some((offer, choice)) = number.and_then(|number| numbered(offers).nth(number)) {
+        // One that nobody can mean any more says how many, where that may be asked.
+        let is_amount = matches!(open.as_slice(), [only] if only.is_question && only.choices.is_empty())
+            && !offer.is_open
+            && quoted.is_none();
+        if !is_amount {
+            // A number after the last request was decided is what it says.
+            let is_answer = !answer.is_before(offer) && (!open.is_empty() || quoted.is_some());
+            let (request, choice) = (offer.request, choice.to_owned());
+            return is_answer.then_some(Meant { request, choice, text: None });
+        }
     }
     // Words are clear only if one thing is asked, or he says which he means.
     let offer = match (quoted, open.as_slice()) {
@@ -195,19 +223,23 @@ fn meant(answer: Answer<'_>, offers: &[Offer], quoted: Option<PermissionId>) -> 
         (None, [only]) => *only,
         (None, _) => return None,
     };
-    // Others who are there may speak of something else.
-    let is_his = offer.asked_of.as_deref().is_none_or(|it| it == sender) || is_owner;
-    if !is_called && (offer.is_question || !is_his) {
+    // Among others it may be about something else.
+    if !is_called && quoted.is_none() {
         return None;
     }
     if offer.is_question {
-        let text = offer.is_open.then(|| text.to_owned())?;
+        let text = (offer.is_open && !text.trim().is_empty()).then(|| text.to_owned())?;
         let request = offer.request;
         return Some(Meant { request, choice: "text".to_owned(), text: Some(text) });
     }
     let choice = word(said)?;
     let is_offered = offer.choices.iter().any(|offered| offered == choice);
     is_offered.then(|| Meant { request: offer.request, choice: choice.to_owned(), text: None })
+}
+
+/// Returns the choices in the order of their numbers.
+fn numbered(offers: &[Offer]) -> impl Iterator<Item = (&Offer, &str)> {
+    offers.iter().flat_map(|offer| offer.choices.iter().map(move |choice| (offer, choice.as_str())))
 }
 
 /// Returns the decision that a word is.
@@ -226,17 +258,21 @@ mod tests {
 
     use super::*;
 
+    const ASKED: Millis = Millis(10_500);
+
     fn offer(is_open: bool, choices: &[&str]) -> Offer {
         let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-        let asked_of = Some(ANN.to_owned());
-        Offer { request: PermissionId::new(), is_open, is_question: false, asked_of, choices }
+        let (request, asked_at) = (PermissionId::new(), ASKED);
+        Offer { request, is_open, is_question: false, asked_at, choices }
     }
 
-    const ANN: &str = "+15551110001";
+    fn question(choices: &[&str]) -> Offer {
+        Offer { is_question: true, ..offer(true, choices) }
+    }
 
-    /// Says what Ann means.
+    /// Says what somebody means in private.
     fn meant(text: &str, offers: &[Offer], quoted: Option<PermissionId>) -> Option<Meant> {
-        super::meant(Answer { text, sender: ANN, is_owner: false, is_called: true }, offers, quoted)
+        super::meant(Answer { text, is_called: true, at: None }, offers, quoted)
     }
 
     const DECISIONS: [&str; 3] = ["allow", "allow_always", "deny"];
@@ -274,11 +310,40 @@ mod tests {
 
     #[test]
     fn a_question_is_answered_by_whatever_is_written() {
-        let question = Offer { is_question: true, ..offer(true, &["option:0", "option:1"]) };
-        let offers = [question];
+        let offers = [question(&["option:0", "option:1"])];
         assert_eq!(meant("2", &offers, None).unwrap().choice, "option:1");
         let written = meant("the red one", &offers, None).unwrap();
         assert_eq!(written.text.as_deref(), Some("the red one"));
+        assert_eq!(meant(" ", &offers, None), None);
+    }
+
+    #[test]
+    fn a_number_that_is_no_choice_answers_a_question() {
+        for offers in [vec![question(&["option:0", "option:1"])], vec![question(&[])]] {
+            let meant = meant("42", &offers, None).unwrap();
+            assert_eq!((meant.choice.as_str(), meant.text.as_deref()), ("text", Some("42")));
+        }
+        // One that was the choice of something that is over may be it, too.
+        let offers = [offer(false, &DECISIONS), question(&[])];
+        assert_eq!(meant("2", &offers, None).unwrap().request, offers[1].request);
+        let offers = [offer(true, &DECISIONS), question(&[])];
+        assert_eq!(meant("2", &offers, None).unwrap().request, offers[0].request);
+        assert_eq!(meant("42", &offers, None), None);
+        let quoted = meant("42", &offers, Some(offers[1].request)).unwrap();
+        assert_eq!(quoted.text.as_deref(), Some("42"));
+    }
+
+    #[test]
+    fn what_was_written_before_it_was_asked_is_no_answer() {
+        let (decide, ask) = ([offer(true, &DECISIONS)], [question(&["option:0"])]);
+        let said = |text, at| Answer { text, is_called: true, at: Some(Millis(at)) };
+        for (offers, text) in
+            [(&decide, "1"), (&decide, "yes"), (&ask, "1"), (&ask, "red"), (&ask, "7")]
+        {
+            assert_eq!(super::meant(said(text, 9000), offers, None), None, "{text}");
+            // Moments have whole seconds: this may have been after it.
+            assert!(super::meant(said(text, 10_000), offers, None).is_some(), "{text}");
+        }
     }
 
     #[test]
@@ -299,22 +364,16 @@ mod tests {
     }
 
     #[test]
-    fn among_others_a_word_counts_only_from_who_is_asked_and_a_text_only_if_it_is_called() {
-        let offers = [offer(true, &DECISIONS)];
-        let said = |text, sender, is_called| Answer {
-            text,
-            sender,
-            is_owner: sender == "owner",
-            is_called,
-        };
-        assert!(super::meant(said("yes", ANN, false), &offers, None).is_some());
-        assert!(super::meant(said("yes", "+1", false), &offers, None).is_none());
-        assert!(super::meant(said("yes", "owner", false), &offers, None).is_some());
-        // What can mean nothing else is refused aloud.
-        assert!(super::meant(said("1", "+1", false), &offers, None).is_some());
-        let question = [Offer { is_question: true, ..offer(true, &["option:0"]) }];
-        assert!(super::meant(said("red", ANN, false), &question, None).is_none());
-        assert!(super::meant(said("red", ANN, true), &question, None).is_some());
+    fn among_others_a_word_counts_only_if_it_is_said_to_the_agent() {
+        let said = |text, is_called| Answer { text, is_called, at: None };
+        let (decide, ask) = ([offer(true, &DECISIONS)], [question(&["option:0"])]);
+        for (offers, text) in [(&decide, "yes"), (&ask, "red")] {
+            assert!(super::meant(said(text, false), offers, None).is_none());
+            assert!(super::meant(said(text, true), offers, None).is_some());
+            assert!(super::meant(said(text, false), offers, Some(offers[0].request)).is_some());
+        }
+        // What can mean nothing else needs no call.
+        assert!(super::meant(said("1", false), &decide, None).is_some());
     }
 
     proptest! {
