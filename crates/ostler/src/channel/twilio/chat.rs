@@ -321,7 +321,7 @@ impl TwilioChat {
         post: &Post,
         since: Timestamp,
     ) -> Result<Vec<String>, Trouble> {
-        let found = self.api.group(place).await?.into_iter().rev().filter(|message| {
+        let found = self.api.group(place, since).await?.into_iter().rev().filter(|message| {
             message.date_created.is_none_or(|at| since <= at)
                 // What people wrote has the one of them who did.
                 && message.participant_sid.is_none()

@@ -8,7 +8,7 @@ mod tests;
 use std::time::Duration;
 
 use super::{
-    api::{Account, Api, Hook, Listed, Login, Number, Sender},
+    api::{Account, Api, Hook, Login, Number, Sender},
     code::Trouble,
     kind::Kind,
     webhook::FORGED,
@@ -61,7 +61,7 @@ pub(crate) async fn check(twilio: &Twilio, login: Login, token: Option<Secret>) 
         findings.push(sms(number, called.as_deref(), api.number(number).await));
     }
     for sid in &twilio.groups {
-        findings.extend(group(sid, api.group(sid).await));
+        findings.extend(group(sid, api.may_look_at(sid).await));
     }
     findings.push(reach(twilio).await);
     findings.extend(api.clock_skew().map(|skew| clock(skew, "Twilio")));
@@ -179,9 +179,9 @@ fn told(number: &str, called: Option<&str>, hook: Option<(String, String)>) -> O
 }
 
 /// Says what is wrong with a group.
-fn group(sid: &str, found: Result<Vec<Listed>, Trouble>) -> Option<Finding> {
+fn group(sid: &str, found: Result<(), Trouble>) -> Option<Finding> {
     match found {
-        Ok(_) => None,
+        Ok(()) => None,
         Err(trouble) if trouble.is_missing() => Some(bad(
             format!("there is no group {sid}"),
             Some("set twilio.groups to those under Conversations → Manage → Conversations"),

@@ -2,7 +2,7 @@
 //! where it can, for it calls once, and what was written while nobody answered would
 //! be lost. What is known already is passed over by its name.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::{sync::Notify, time};
@@ -47,6 +47,15 @@ pub(crate) struct Poll {
     pub(crate) missed: Arc<Notify>,
 }
 
+/// How far somebody has looked.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Up to when messages are known.
+    since: Option<Timestamp>,
+    /// The groups that nobody may look at, of which the operator was told.
+    refused: HashSet<String>,
+}
+
 /// What messages go through.
 #[derive(Clone, Debug)]
 enum Way<'a> {
@@ -63,10 +72,10 @@ impl Poll {
             Receive::Polling => self.config.poll_every,
             Receive::Webhook => CATCH_UP,
         };
-        let mut since = None;
+        let mut seen = Seen::default();
         let mut n_failures = 0u32;
         while !stop.is_cancelled() {
-            let wait = match self.look_on(&mut since).await {
+            let wait = match self.look_on(&mut seen).await {
                 Ok(()) => {
                     n_failures = 0;
                     every
@@ -89,21 +98,26 @@ impl Poll {
     }
 
     /// Looks at what was not looked at before, and notes up to when that was.
-    async fn look_on(&self, since: &mut Option<Timestamp>) -> Result<(), String> {
+    async fn look_on(&self, seen: &mut Seen) -> Result<(), String> {
         // Twilio's clock counts: it says when messages came.
-        let ahead = self.api.clock_skew().unwrap_or_default().max(SignedDuration::ZERO);
+        let ahead = self.ahead().max(SignedDuration::ZERO);
         let now = Timestamp::now();
         let now = now.saturating_sub(ahead).unwrap_or(now);
-        let from = match *since {
+        let from = match seen.since {
             Some(since) => since,
             None => self.position(now).await.map_err(|error| error.chain())?,
         };
-        *since = Some(from);
-        self.look(from).await?;
+        seen.since = Some(from);
+        self.look(from, seen).await?;
         // It never goes back: what was written before the first look is not answered.
         let known = from.max(now.saturating_sub(OVERLAP).unwrap_or(from));
-        *since = Some(known);
+        seen.since = Some(known);
         self.keep(known).await.map_err(|error| error.chain())
+    }
+
+    /// Returns how far this machine's clock is ahead of Twilio's.
+    fn ahead(&self) -> SignedDuration {
+        self.api.clock_skew().unwrap_or_default()
     }
 
     /// Returns what messages go through.
@@ -116,7 +130,7 @@ impl Poll {
     }
 
     /// Deals with everything that was written since a time.
-    async fn look(&self, since: Timestamp) -> Result<(), String> {
+    async fn look(&self, since: Timestamp, seen: &mut Seen) -> Result<(), String> {
         let oldest = Timestamp::now().saturating_sub(OLDEST).unwrap_or(since);
         let since = since.max(oldest);
         // Twilio writes moments by the second.
@@ -145,15 +159,21 @@ impl Poll {
             }
         }
         for group in &groups {
-            let found = match self.api.group(group).await {
+            let found = match self.api.group(group, since).await {
                 Ok(found) => found,
-                // A group that is gone is no reason to hear nobody.
-                Err(trouble) if trouble.is_missing() => continue,
+                // A group that cannot be looked at is no reason to hear nobody.
+                Err(trouble) if trouble.is_lasting() => {
+                    if seen.refused.insert(group.clone()) {
+                        tracing::warn!(group, "a group is not looked at: {trouble}");
+                    }
+                    continue;
+                }
                 Err(trouble) => return Err(trouble.to_string()),
             };
+            seen.refused.remove(group);
             for message in found.iter().rev() {
                 if message.date_created.is_none_or(|at| since <= at)
-                    && let Some(heard) = of_group(group, message)
+                    && let Some(heard) = of_group(group, message, self.ahead())
                 {
                     self.tell(&heard).await?;
                 }
@@ -164,7 +184,8 @@ impl Poll {
 
     async fn take(&self, message: &Message) -> Result<(), String> {
         let is_inbound = message.direction.as_deref() == Some("inbound");
-        let Some(mut heard) = heard(message).filter(|_| is_inbound) else { return Ok(()) };
+        let heard = heard(message, self.ahead()).filter(|_| is_inbound);
+        let Some(mut heard) = heard else { return Ok(()) };
         let Some(intake) = self.desk.intake(heard.kind) else { return Ok(()) };
         let known = intake.is_known(&heard.message, &[&heard.place]).await;
         if known.map_err(|error| error.to_string())? {
@@ -210,8 +231,13 @@ impl Poll {
     }
 }
 
+/// Returns a moment of Twilio's by this machine's clock.
+fn by_own_clock(at: Option<Timestamp>, ahead: SignedDuration) -> Option<Timestamp> {
+    at.map(|at| at.saturating_add(ahead).unwrap_or(at))
+}
+
 /// Reads a message that Twilio has.
-fn heard(message: &Message) -> Option<Heard> {
+fn heard(message: &Message, ahead: SignedDuration) -> Option<Heard> {
     let (kind, from) = Kind::of(message.from.as_deref()?);
     let (_, to) = Kind::of(message.to.as_deref()?);
     crate::channel::is_number(from).then(|| Heard {
@@ -226,12 +252,12 @@ fn heard(message: &Message) -> Option<Heard> {
         media: Vec::new(),
         answers: None,
         is_own: from == to,
-        at: message.made_at(),
+        at: by_own_clock(message.made_at(), ahead),
     })
 }
 
 /// Reads a message of a group's. One without a participant is a program's.
-fn of_group(group: &str, message: &Listed) -> Option<Heard> {
+fn of_group(group: &str, message: &Listed, ahead: SignedDuration) -> Option<Heard> {
     let (by, from) = Kind::of(message.author.as_deref()?);
     Some(Heard {
         kind: Kind::Group,
@@ -245,6 +271,6 @@ fn of_group(group: &str, message: &Listed) -> Option<Heard> {
         media: Vec::new(),
         answers: None,
         is_own: message.participant_sid.is_none(),
-        at: message.date_created,
+        at: by_own_clock(message.date_created, ahead),
     })
 }

@@ -54,6 +54,30 @@ fn an_answer_that_was_sent_before_a_kill_and_not_noted_is_there_once() {
 }
 
 #[test]
+fn what_was_said_in_a_group_before_a_kill_and_not_noted_is_there_once() {
+    let mut group = String::new();
+    let mut rig = Rig::with(|rig, settings| {
+        group = rig.group();
+        settings["twilio"]["groups"] = json!([group]);
+    });
+    let say = |rig: &Rig, text: &str| {
+        rig.twilio.say_in_group(&group, &rig.ann, &format!("ostler sim:echo={text}"));
+    };
+    say(&rig, "once");
+    rig.wait_for_said(&group, "You said once.");
+    let path = format!("POST /v1/Conversations/{group}/Messages");
+    rig.twilio.plan(1, &path, Fault::Hang);
+    say(&rig, "once");
+    rig.twilio
+        .wait_for("it is said", LIMIT, |world| (world.said_in(&group).len() == 2).then_some(()));
+    rig.crash();
+    rig.start_again();
+    say(&rig, "end");
+    rig.wait_for_said(&group, "You said end.");
+    assert_eq!(rig.twilio.said_in(&group).len(), 3, "{:#?}", rig.twilio.said_in(&group));
+}
+
+#[test]
 fn an_answer_that_was_begun_before_a_kill_and_not_sent_is_sent() {
     let mut rig = Rig::start();
     rig.ask("sim:echo=once");

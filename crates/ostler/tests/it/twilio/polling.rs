@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::rig::{ANN, Rig};
+use super::rig::{ANN, Rig, parrot};
 use crate::{
     support::LIMIT,
     twilio_double::{Attached, Fault, Inbound, Request, Twilio},
@@ -123,6 +123,67 @@ fn what_is_said_in_a_group_is_found_there_and_nowhere_else() {
     wait_for_looks(&rig.twilio, 2);
     assert_eq!(rig.texts(&rig.ann), Vec::<String>::new());
     assert_eq!(rig.twilio.said_in(&group).len(), 1);
+}
+
+#[test]
+fn what_a_program_says_in_a_group_is_not_answered() {
+    let mut group = String::new();
+    let rig = polling_in(|rig, settings| {
+        group = rig.twilio.group("stable", &[&rig.ann, "browser"]);
+        settings["twilio"]["groups"] = json!([group]);
+        settings["twilio"]["allow_from"] = json!(["*"]);
+    });
+    rig.twilio.say_in_group_unheard(&group, "browser", "ostler sim:echo=program", &[]);
+    rig.twilio.say_in_group_unheard(&group, &rig.ann, "ostler sim:echo=there", &[]);
+    rig.wait_for_said(&group, "You said there.");
+    assert_eq!(rig.twilio.said_in(&group).len(), 1);
+}
+
+#[test]
+fn more_than_a_page_of_a_group_is_read_in_its_order() {
+    const COUNT: usize = 130;
+    let mut group = String::new();
+    let mut rig = polling_in(|rig, settings| {
+        parrot(settings);
+        group = rig.group();
+        settings["twilio"]["groups"] = json!([group]);
+    });
+    rig.crash();
+    rig.twilio.say_in_group_unheard(&group, &rig.ann, "ostler, the first", &[]);
+    for number in 0..COUNT {
+        rig.twilio.say_in_group_unheard(&group, &rig.bob, &format!("hay {number:03}."), &[]);
+    }
+    rig.twilio.say_in_group_unheard(&group, &rig.ann, "ostler, the last", &[]);
+    rig.start_again();
+    rig.wait_for_said(&group, "the first");
+    rig.wait_for_said(&group, "ostler, the last");
+    wait_for_looks(&rig.twilio, 2);
+    let said: Vec<String> = rig.twilio.said_in(&group).into_iter().map(|(_, it)| it).collect();
+    let said = said.join("\n");
+    let places: Vec<_> =
+        (COUNT - 50..COUNT).map(|it| said.find(&format!("hay {it:03}."))).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{said}");
+    assert_eq!(said.matches("the first").count(), 1, "{said}");
+}
+
+#[test]
+fn a_group_that_nobody_may_look_at_holds_nobody_up() {
+    let mut groups = [String::new(), String::new()];
+    let rig = polling_in(|rig, settings| {
+        groups = [rig.group(), rig.twilio.group("yard", &[&rig.bob])];
+        settings["twilio"]["groups"] = json!(groups);
+        rig.twilio.plan(
+            1000,
+            &format!("GET /v1/Conversations/{}", groups[0]),
+            Fault::Refuse(403, 20403),
+        );
+    });
+    rig.twilio.say_in_group_unheard(&groups[1], &rig.bob, "ostler sim:echo=there", &[]);
+    rig.wait_for_said(&groups[1], "You said there.");
+    write(&rig, "sim:echo=private");
+    rig.wait_for_text(&rig.ann, "You said private.");
+    wait_for_looks(&rig.twilio, 2);
+    assert_eq!(rig.log().matches("a group is not looked at").count(), 1, "{}", rig.log());
 }
 
 #[test]

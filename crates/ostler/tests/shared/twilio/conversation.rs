@@ -35,6 +35,13 @@ pub(super) struct Participant {
     pub(super) address: String,
 }
 
+impl Participant {
+    /// Whether it is somebody with a telephone; else a program knows him by a name.
+    fn has_number(&self) -> bool {
+        self.address.starts_with("whatsapp:") || self.address.starts_with('+')
+    }
+}
+
 /// Something said in a group.
 #[derive(Clone, Debug)]
 pub(super) struct Said {
@@ -94,7 +101,7 @@ impl World {
     /// Returns the number that somebody writes to in a Conversation, if he is in it.
     pub(super) fn proxy_of(&self, conversation: &str, address: &str) -> Option<String> {
         let people = &self.conversations.get(conversation)?.participants;
-        let is_in = people.iter().any(|one| one.address == address);
+        let is_in = people.iter().any(|one| one.address == address && one.has_number());
         is_in.then(|| self.ours_for(address))
     }
 
@@ -206,10 +213,10 @@ impl World {
         }))
     }
 
-    pub(super) fn list_participants(&self, sid: &str) -> Answer {
+    pub(super) fn list_participants(&self, sid: &str, query: &[(String, String)]) -> Answer {
         let conversation = self.conversation(sid)?;
         let all = conversation.participants.iter().map(|one| self.participant_json(sid, one));
-        Reply::ok(self.page(sid, "Participants", Value::from_iter(all)))
+        self.page(sid, "Participants", all.collect(), query)
     }
 
     pub(super) fn get_participant(&self, sid: &str, participant: &str) -> Answer {
@@ -219,25 +226,41 @@ impl World {
         Reply::ok(self.participant_json(sid, found))
     }
 
-    pub(super) fn list_said(&self, sid: &str) -> Answer {
+    /// Lists what was said: the oldest first, unless the newest is wanted first.
+    pub(super) fn list_said(&self, sid: &str, query: &[(String, String)]) -> Answer {
         let said = self.conversation(sid)?.messages.iter();
-        let said = Value::from_iter(said.map(|one| self.said_json(sid, one)));
-        Reply::ok(self.page(sid, "Messages", said))
+        let mut said: Vec<Value> = said.map(|one| self.said_json(sid, one)).collect();
+        match field(query, "Order") {
+            Some("desc") => said.reverse(),
+            Some("asc") | None => {}
+            Some(_) => return Err(Refusal::invalid("Order")),
+        }
+        self.page(sid, "Messages", said, query)
     }
 
-    fn page(&self, sid: &str, of: &str, items: Value) -> Value {
-        let url = format!("{}/{of}?PageSize=50&Page=0", self.conversation_url(sid));
+    fn page(&self, sid: &str, of: &str, items: Vec<Value>, query: &[(String, String)]) -> Answer {
+        let number = |name: &str, usual: usize| match field(query, name) {
+            None => Ok(usual),
+            Some(text) => text.parse().map_err(|_| Refusal::invalid(name)),
+        };
+        let (size, page) = (number("PageSize", 50)?.clamp(1, 100), number("Page", 0)?);
+        let link = |page: usize| {
+            let order = field(query, "Order").map_or(String::new(), |it| format!("&Order={it}"));
+            format!("{}/{of}?PageSize={size}&Page={page}{order}", self.conversation_url(sid))
+        };
+        let is_more = (page + 1) * size < items.len();
         let key = of.to_lowercase();
         let meta = json!({
-            "page": 0,
-            "page_size": 50,
-            "first_page_url": url,
-            "previous_page_url": null,
-            "url": url,
-            "next_page_url": null,
+            "page": page,
+            "page_size": size,
+            "first_page_url": link(0),
+            "previous_page_url": page.checked_sub(1).map(link),
+            "url": link(page),
+            "next_page_url": is_more.then(|| link(page + 1)),
             "key": key,
         });
-        json!({ key: items, "meta": meta })
+        let shown: Vec<Value> = items.into_iter().skip(page * size).take(size).collect();
+        Reply::ok(json!({ key: shown, "meta": meta }))
     }
 
     fn participant_json(&self, conversation: &str, one: &Participant) -> Value {
@@ -247,13 +270,13 @@ impl World {
             "sid": one.sid,
             "account_sid": self.account,
             "conversation_sid": conversation,
-            "identity": null,
+            "identity": (!one.has_number()).then_some(&one.address),
             "attributes": "{}",
-            "messaging_binding": {
+            "messaging_binding": one.has_number().then(|| json!({
                 "type": kind,
                 "address": one.address,
                 "proxy_address": ours,
-            },
+            })),
             "role_sid": null,
             "last_read_message_index": null,
             "last_read_timestamp": null,

@@ -78,9 +78,9 @@ fn conversation_route(
 ) -> Answer {
     match (asked.method.as_str(), rest) {
         ("GET", [sid]) => world.get_conversation(sid),
-        ("GET", [sid, "Participants"]) => world.list_participants(sid),
+        ("GET", [sid, "Participants"]) => world.list_participants(sid, &asked.query),
         ("GET", [sid, "Participants", participant]) => world.get_participant(sid, participant),
-        ("GET", [sid, "Messages"]) => world.list_said(sid),
+        ("GET", [sid, "Messages"]) => world.list_said(sid, &asked.query),
         ("POST", [sid, "Messages"]) => world.say_by_api(sid, asked, begun),
         (_, [_] | [_, "Participants" | "Messages", ..]) => Err(Refusal::method()),
         _ => Err(Refusal::not_found(&asked.path)),

@@ -79,6 +79,7 @@ struct File {
 #[derive(Deserialize)]
 struct Group {
     messages: Vec<Listed>,
+    meta: Option<Meta>,
 }
 
 #[derive(Deserialize)]
@@ -182,11 +183,37 @@ impl Api {
         Ok(files.media_list.into_iter().map(|file| (url(&file.sid), file.content_type)).collect())
     }
 
-    /// Returns the newest messages of a group, the newest first.
-    pub(crate) async fn group(&self, group: &str) -> Result<Vec<Listed>, Trouble> {
+    /// Returns the messages of a group since a time, the newest first, and perhaps some
+    /// from before.
+    pub(crate) async fn group(
+        &self,
+        group: &str,
+        since: Timestamp,
+    ) -> Result<Vec<Listed>, Trouble> {
         let path = format!("/v1/Conversations/{group}/Messages?Order=desc&PageSize={PAGE}");
-        let page: Group = self.get(&self.at(Part::Conversations, &path)).await?;
-        Ok(page.messages)
+        let mut url = self.at(Part::Conversations, &path);
+        let mut messages = Vec::new();
+        for _ in 0..PAGES {
+            let page: Group = self.get(&url).await?;
+            let oldest = page.messages.last().and_then(|message| message.date_created);
+            messages.extend(page.messages);
+            match self.next_of(page.meta).filter(|_| oldest.is_none_or(|at| since <= at)) {
+                Some(next) => url = next,
+                None => return Ok(messages),
+            }
+        }
+        tracing::warn!(
+            group,
+            messages = messages.len(),
+            "a group has older messages that are not read"
+        );
+        Ok(messages)
+    }
+
+    /// Looks whether a group may be looked at.
+    pub(crate) async fn may_look_at(&self, group: &str) -> Result<(), Trouble> {
+        let path = format!("/v1/Conversations/{group}/Messages?PageSize=1");
+        self.get::<Group>(&self.at(Part::Conversations, &path)).await.map(drop)
     }
 
     /// Returns who is in a group.
