@@ -2,7 +2,7 @@
 //! longer matters.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     num::NonZeroU32,
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -34,6 +34,8 @@ struct State<C: Clock> {
     limiter: Limiter<C>,
     /// Who wrote too often, and has been told.
     told: HashSet<String>,
+    /// The last message of each sender that could go.
+    last: HashMap<String, String>,
     n_counted: u32,
 }
 
@@ -71,6 +73,27 @@ impl<C: Clock + Clone> Pace<C> {
         }
     }
 
+    /// Counts a message that has a name, once however often it is asked about: what the
+    /// store does not take is offered again.
+    pub(crate) fn allow_named(&self, sender: &str, message: &str) -> Verdict {
+        let is_again = {
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.last.get(sender).is_some_and(|last| last == message)
+        };
+        if is_again {
+            return Verdict::Go;
+        }
+        let verdict = self.allow(sender);
+        if verdict == Verdict::Go {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.last.len() >= TOLD {
+                state.last.clear();
+            }
+            state.last.insert(sender.to_owned(), message.to_owned());
+        }
+        verdict
+    }
+
     /// Counts a message.
     pub(crate) fn allow(&self, sender: &str) -> Verdict {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +122,7 @@ impl<C: Clock + Clone> State<C> {
     fn new(per_minute: NonZeroU32, clock: &C) -> Self {
         let quota = Quota::per_minute(per_minute);
         let limiter = RateLimiter::new(quota, DashMapStateStore::default(), clock.clone());
-        Self { per_minute, limiter, told: HashSet::new(), n_counted: 0 }
+        Self { per_minute, limiter, told: HashSet::new(), last: HashMap::new(), n_counted: 0 }
     }
 }
 
@@ -128,6 +151,15 @@ mod tests {
         clock.advance(Duration::from_secs(20));
         assert_eq!(pace.allow("a"), Verdict::Go);
         assert_eq!(pace.allow("a"), slow(20, true));
+    }
+
+    #[test]
+    fn a_message_that_is_offered_again_is_counted_once() {
+        let pace = Pace::with_clock(2, FakeRelativeClock::default());
+        assert!((0..9).all(|_| pace.allow_named("a", "1") == Verdict::Go));
+        assert_eq!(pace.allow_named("a", "2"), Verdict::Go);
+        assert_eq!(pace.allow_named("a", "3"), slow(30, true));
+        assert_eq!(pace.allow_named("a", "2"), Verdict::Go);
     }
 
     #[test]

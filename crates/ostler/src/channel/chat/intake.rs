@@ -126,7 +126,8 @@ impl Intake {
             return Ok(Screened::Dealt);
         }
         if !said.is_late(Timestamp::now())
-            && let Verdict::Slow { wait, is_first } = self.pace.allow(said.from.sender)
+            && let Verdict::Slow { wait, is_first } =
+                self.pace.allow_named(said.from.sender, said.message)
         {
             if is_first {
                 self.tell(said.from.channel, said.message, too_fast(wait));
