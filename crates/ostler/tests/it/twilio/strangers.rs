@@ -52,9 +52,10 @@ fn by_default_that_is_everybody() {
     }
     let group = rig.group();
     rig.twilio.say_in_group(&group, &rig.ann, "ostler hello");
-    // Whatever they would be told has left before an owner has his answer.
-    rig.twilio.say(&rig.bob, &rig.own, "sim:echo=me");
-    rig.wait_for_text(&rig.bob, "You said me.");
+    // Whatever they would be told has left before an owner has his answer. What he writes
+    // by WhatsApp is for the group.
+    rig.twilio.say(BOB, &rig.sms, "sim:echo=me");
+    rig.wait_for_text(BOB, "You said me.");
     for number in [ANN, EVE] {
         assert_eq!(done_for(&rig, number), 0, "{:?}", rig.twilio.changes());
     }
