@@ -135,6 +135,15 @@ pub(crate) fn router(service: &Service) -> Router {
     headers::allow_origins(router, &service.policy().api.cors_origins)
 }
 
+/// Returns what others call by ways of their own, noted as everything is. How often one
+/// address may call does not count there: a proxy is one.
+pub(crate) fn called_by_others(service: &Service, router: Router) -> Router {
+    router
+        .layer(middleware::from_fn_with_state(service.clone(), access::note))
+        .layer(middleware::from_fn(request::with_id))
+        .layer(middleware::from_fn(headers::secure))
+}
+
 /// Returns the routes, each with its documentation.
 fn routes() -> OpenApiRouter<Service> {
     OpenApiRouter::with_openapi(document::about())

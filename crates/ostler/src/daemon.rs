@@ -199,6 +199,7 @@ impl Daemon {
         let service =
             Service::new(gateway.clone(), store.clone(), policy.subscribe(), phase.subscribe());
         let (chats, called) = chats.start(&gateway, store, &policy.subscribe());
+        let called = api::called_by_others(&service, called);
         let http = Http::start(listener, api::router(&service).merge(called));
         let socket = Server::start(socket, gateway.clone());
         tasks.spawn(folder::watch(gateway.clone(), policy.subscribe(), stop.clone()));

@@ -9,16 +9,16 @@ use std::{
 use axum::{
     Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, State},
+    extract::{DefaultBodyLimit, FromRequest, Request, State},
     http::{
-        HeaderMap, StatusCode, Uri,
+        StatusCode, Uri,
         header::{CONTENT_TYPE, RETRY_AFTER},
     },
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse, Response},
     routing::post,
 };
 use reqwest::Url;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time};
 
 use super::{
     delivery::{Delivered, Delivery},
@@ -33,6 +33,8 @@ use crate::{
 
 /// The longest call that is read. Twilio's are of a few kilobytes.
 const BODY: usize = 64 * 1024;
+/// How long it may take to read one.
+const READ: Duration = Duration::from_secs(10);
 /// The header that says who calls.
 const SIGNATURE: &str = "x-twilio-signature";
 /// What is said to everybody else. By it this gateway is known.
@@ -75,33 +77,19 @@ pub(crate) fn routes(calls: Calls) -> Router {
         .with_state(Arc::new(calls))
 }
 
-async fn messages(
-    State(calls): State<Arc<Calls>>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    let call = calls.begin();
+async fn messages(State(calls): State<Arc<Calls>>, Told(said): Told) -> Response {
     let done = async {
-        let said = calls.read(&uri, &headers, &body)?;
         let heard = Heard::read(Form(&said)).map_err(Refused::Malformed)?;
         if !calls.desk.knows_groups().await {
             return Err(Refused::NotNow);
         }
         calls.desk.heard(&heard).await.map_err(Refused::from)
     };
-    call.end(done.await)
+    calls.begin().end(done).await
 }
 
-async fn groups(
-    State(calls): State<Arc<Calls>>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    let call = calls.begin();
+async fn groups(State(calls): State<Arc<Calls>>, Told(said): Told) -> Response {
     let done = async {
-        let said = calls.read(&uri, &headers, &body)?;
         let heard = Heard::read_group(Form(&said), &calls.media).map_err(Refused::Malformed)?;
         let group = Form(&said).get("ConversationSid").filter(|group| is_sid(group, "CH"));
         if let Some(group) = group {
@@ -112,23 +100,39 @@ async fn groups(
             None => Ok(()),
         }
     };
-    call.end(done.await)
+    calls.begin().end(done).await
 }
 
-async fn status(
-    State(calls): State<Arc<Calls>>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    let call = calls.begin();
+async fn status(State(calls): State<Arc<Calls>>, Told(said): Told) -> Response {
     let done = async {
-        let said = calls.read(&uri, &headers, &body)?;
         let delivered = Delivered::read(Form(&said)).map_err(Refused::Malformed)?;
         let noted = calls.delivery.note(&delivered).await;
         noted.map_err(|error| Refused::from(NotTaken::Store(error)))
     };
-    call.end(done.await)
+    calls.begin().end(done).await
+}
+
+/// What a call of Twilio's says.
+struct Told(Vec<(String, String)>);
+
+impl FromRequest<Arc<Calls>> for Told {
+    type Rejection = Response;
+
+    /// Reads a call, if it is Twilio's. Who does not even say so is not listened to.
+    async fn from_request(request: Request, calls: &Arc<Calls>) -> Result<Self, Response> {
+        let uri = request.uri().clone();
+        let signature = request.headers().get(SIGNATURE);
+        let Some(signature) = signature.and_then(|it| it.to_str().ok()).map(str::to_owned) else {
+            calls.warn(uri.path());
+            return Err(Refused::Forged.into_response());
+        };
+        let body = match time::timeout(READ, Bytes::from_request(request, calls)).await {
+            Ok(body) => body.map_err(IntoResponse::into_response)?,
+            Err(_) => return Err(StatusCode::REQUEST_TIMEOUT.into_response()),
+        };
+        let said = calls.read(&uri, &signature, &body);
+        said.map(Self).map_err(IntoResponse::into_response)
+    }
 }
 
 impl Calls {
@@ -136,18 +140,12 @@ impl Calls {
     fn read(
         &self,
         uri: &Uri,
-        headers: &HeaderMap,
+        signature: &str,
         body: &[u8],
     ) -> Result<Vec<(String, String)>, Refused> {
         let said: Vec<(String, String)> = form_urlencoded::parse(body).into_owned().collect();
-        let signature = headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
-        let url = self.url(uri);
-        let is_good = match (signature, url) {
-            (Some(signature), Some(url)) => {
-                signature::is_good(self.token.reveal(), &url, &said, signature)
-            }
-            (_, _) => false,
-        };
+        let is_by = |url| signature::is_good(self.token.reveal(), &url, &said, signature);
+        let is_good = self.url(uri).is_some_and(is_by);
         if !is_good {
             self.warn(uri.path());
             return Err(Refused::Forged);
@@ -202,16 +200,23 @@ impl Drop for Call<'_> {
 }
 
 impl Call<'_> {
-    fn end(mut self, done: Result<(), Refused>) -> Response {
+    async fn end(mut self, done: impl Future<Output = Result<(), Refused>>) -> Response {
+        let done = done.await;
         self.is_taken = !matches!(done, Err(Refused::NotNow));
         match done {
             Ok(()) => ([(CONTENT_TYPE, "text/xml")], NOTHING).into_response(),
-            Err(Refused::Forged) => (StatusCode::FORBIDDEN, FORGED).into_response(),
-            Err(Refused::Malformed(why)) => {
-                (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
-            }
+            Err(refused) => refused.into_response(),
+        }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Forged => (StatusCode::FORBIDDEN, FORGED).into_response(),
+            Self::Malformed(why) => (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
             // It is found when Twilio is asked for it.
-            Err(Refused::NotNow) => {
+            Self::NotNow => {
                 (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "5")], "not now\n").into_response()
             }
         }

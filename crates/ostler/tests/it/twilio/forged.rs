@@ -1,5 +1,10 @@
 //! Calls that are not Twilio's, are malformed, or come more than once.
 
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
 use serde_json::json;
 
 use super::rig::{ANN, Rig};
@@ -109,6 +114,37 @@ fn malformed_calls_are_told_what_is_wrong_and_harm_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let got = runtime.block_on(async { client.get(&url).timeout(LIMIT).send().await.unwrap() });
     assert_eq!(got.status().as_u16(), 405);
+    assert_only_answer(&rig);
+}
+
+/// Begins a call that never says what it is about, and returns what is answered.
+fn begin_call(rig: &Rig, signature: &str) -> String {
+    let mut stream = TcpStream::connect(rig.url.trim_start_matches("http://")).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{signature}\
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn who_does_not_say_who_he_is_is_not_listened_to_and_nobody_for_long() {
+    let rig = Rig::start();
+    let unsigned = begin_call(&rig, "");
+    assert!(unsigned.starts_with("HTTP/1.1 403 "), "{unsigned}");
+    let signed = begin_call(&rig, "X-Twilio-Signature: AAAA\r\n");
+    assert!(signed.starts_with("HTTP/1.1 408 "), "{signed}");
+    // They are noted as all calls are.
+    assert!(unsigned.contains("x-content-type-options: nosniff"), "{unsigned}");
+    assert!(unsigned.contains("x-request-id: "), "{unsigned}");
+    until("the log has it", || {
+        let is_it = |line: &str| line.contains("/twilio/messages") && line.contains("403");
+        rig.log().lines().any(is_it).then_some(())
+    });
     assert_only_answer(&rig);
 }
 
