@@ -58,7 +58,9 @@ pub(crate) async fn check(twilio: &Twilio, login: Login, token: Option<Secret>) 
         });
     }
     if let Some(number) = twilio.sms_from.as_deref() {
-        findings.push(sms(number, called.as_deref(), api.number(number).await));
+        // A service has a URL of its own for what comes to its numbers.
+        let called = called.as_deref().filter(|_| twilio.messaging_service.is_none());
+        findings.push(sms(number, called, api.number(number).await));
     }
     for sid in &twilio.groups {
         findings.extend(group(sid, api.may_look_at(sid).await));
@@ -68,10 +70,9 @@ pub(crate) async fn check(twilio: &Twilio, login: Login, token: Option<Secret>) 
     findings
 }
 
-/// Returns the URL that Twilio has to call for a number; nothing if it need not, or
-/// if a service of Twilio's is between, which has a URL of its own.
+/// Returns the URL that Twilio has to call for a number; nothing if it need not.
 fn called(twilio: &Twilio) -> Option<String> {
-    let is_called = twilio.receives() == Receive::Webhook && twilio.messaging_service.is_none();
+    let is_called = twilio.receives() == Receive::Webhook;
     twilio.public_url.as_deref().filter(|_| is_called).map(messages)
 }
 

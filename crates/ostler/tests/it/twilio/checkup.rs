@@ -45,6 +45,23 @@ fn secrets(twilio: &Twilio) -> [String; 2] {
 }
 
 #[test]
+fn a_service_is_no_reason_not_to_look_where_messages_by_whatsapp_go() {
+    // Nobody listens there any more.
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let all = findings(|twilio, settings| {
+        twilio.sender_has(SENDER);
+        twilio.set_webhook("https://demo.twilio.com/welcome");
+        let all = &mut settings["twilio"];
+        all["whatsapp_from"] = json!(SENDER);
+        all["messaging_service"] = json!(twilio.messaging_service());
+        all["public_url"] = json!(format!("http://{gone}"));
+    });
+    let told = format!("messages to {SENDER} are told to https://demo.twilio.com/welcome");
+    let n_told = errors(&all).iter().filter(|it| it.contains("are told to")).count();
+    assert!(errors(&all).iter().any(|it| it.contains(&told)) && n_told == 1, "{all:#?}");
+}
+
+#[test]
 fn an_account_with_all_that_it_needs_is_well() {
     let rig = Rig::start();
     check_well(
