@@ -57,6 +57,31 @@ pub(crate) async fn silent(conn: &mut Conn, channel: &str, place: &str) -> Resul
     conn.execute(sql, values![channel, place]).await.map(drop)
 }
 
+/// Returns who wrote since a time, at most this many, whoever wrote last first.
+pub(crate) async fn heard_since(
+    conn: &mut Conn,
+    channel: &str,
+    since: Millis,
+    limit: u32,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT place FROM contacts WHERE channel = $1 AND heard_at >= $2
+               ORDER BY heard_at DESC LIMIT +$3";
+    let rows = conn.fetch_all(sql, values![channel, since, i64::from(limit)]).await?;
+    rows.iter().map(|row| row.text("place")).collect()
+}
+
+/// Removes who neither wrote nor was called since a time, at most this many.
+pub(crate) async fn remove_before(
+    conn: &mut Conn,
+    before: Millis,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM contacts WHERE (channel, place) IN (
+                   SELECT channel, place FROM contacts
+                   WHERE heard_at < $1 AND coalesce(called_at, 0) < $1 LIMIT +$2)";
+    conn.execute(sql, values![before, i64::from(limit)]).await
+}
+
 /// Returns what is known of somebody.
 pub(crate) async fn find(
     conn: &mut Conn,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    Conn, Store, StoreError, answered_requests, audit, commands, events, jobs,
+    Conn, Store, StoreError, answered_requests, audit, commands, contacts, events, jobs,
     jobs::Over::{Dead, DoneOrCancelled},
     messages::{self, Removable},
     outbox, overheard, pairings, permissions, posts, turns, webhooks,
@@ -24,7 +24,7 @@ pub(crate) struct Keep {
     /// permission requests and deleted webhooks. A message that comes again later than this is
     /// a new one.
     pub(crate) ended: Duration,
-    /// Dead jobs, which somebody should have a look at, and the audit.
+    /// Dead jobs, which somebody should have a look at, the audit, and when people wrote.
     pub(crate) dead: Duration,
     /// The event log; nothing for as long as the store.
     pub(crate) events: Option<Duration>,
@@ -52,6 +52,8 @@ enum What {
     Turns,
     Posts,
     Overheard,
+    /// When people wrote, strangers too.
+    Contacts,
     Audit,
     AnsweredRequests,
     /// Strangers whose code has expired.
@@ -60,7 +62,7 @@ enum What {
 }
 
 /// Everything but the history, webhooks and turns after what they wait for.
-const ALL: [What; 14] = [
+const ALL: [What; 15] = [
     What::EndedJobs,
     What::DeadJobs,
     What::Messages,
@@ -72,6 +74,7 @@ const ALL: [What; 14] = [
     What::Turns,
     What::Posts,
     What::Overheard,
+    What::Contacts,
     What::Audit,
     What::AnsweredRequests,
     What::Pairings,
@@ -111,7 +114,7 @@ impl Keep {
             | What::Posts
             | What::Overheard
             | What::Turns => Some(self.ended),
-            What::DeadJobs | What::Audit => Some(self.dead),
+            What::DeadJobs | What::Audit | What::Contacts => Some(self.dead),
             What::AnsweredRequests => Some(ANSWERED),
             What::Pairings => Some(Duration::ZERO),
             What::Events => self.events,
@@ -129,6 +132,7 @@ impl What {
             Self::Outbox => outbox::remove_before(conn, before, BATCH).await,
             Self::Posts => posts::remove_before(conn, before, BATCH).await,
             Self::Overheard => overheard::remove_before(conn, before, BATCH).await,
+            Self::Contacts => contacts::remove_before(conn, before, BATCH).await,
             Self::Webhooks => webhooks::remove_before(conn, before, BATCH).await,
             Self::Requests => permissions::remove_before(conn, before, BATCH).await,
             Self::Commands => commands::remove_before(conn, before, BATCH).await,

@@ -121,7 +121,19 @@ impl TwilioChat {
         if self.is_window_open(place).await? {
             return Ok(());
         }
-        Err(SendError { reason: WAITS.to_owned(), next: Next::GiveUp, is_unsure: false })
+        Err(waits())
+    }
+
+    /// Notes that nothing reaches somebody until he writes, for Twilio says so, and calls
+    /// him; returns why something waits.
+    async fn close_window(&self, place: &str) -> Result<SendError, SendError> {
+        let args = (self.kind.channel(), place.to_owned());
+        let noted = self.store.write_repeatable(args, |conn, (channel, place)| {
+            Box::pin(contacts::silent(conn, channel, place))
+        });
+        noted.await.map_err(away)?;
+        self.call(place).await?;
+        Ok(waits())
     }
 
     /// Whether somebody has written within a day.
@@ -255,7 +267,15 @@ impl Chat for TwilioChat {
                 self.check_window(place).await?;
                 match self.send_by_template(place, posting.post).await? {
                     Some(message) => message,
-                    None => self.api.send(&self.outgoing(place, posting.post).await?).await?,
+                    None => {
+                        let message = self.outgoing(place, posting.post).await?;
+                        match self.api.send(&message).await {
+                            Err(trouble) if trouble.is_window() => {
+                                return Err(self.close_window(place).await?);
+                            }
+                            sent => sent?,
+                        }
+                    }
                 }
             };
             Ok(Stands { message, is_as_sent: true })
@@ -343,6 +363,11 @@ fn has_decisions(post: &Post) -> bool {
 fn is_same(body: Option<&str>, text: &str) -> bool {
     let body = body.unwrap_or_default().trim();
     body.strip_prefix(TRIAL).unwrap_or(body).trim() == text.trim()
+}
+
+/// It is sent when the person writes.
+fn waits() -> SendError {
+    SendError { reason: WAITS.to_owned(), next: Next::GiveUp, is_unsure: false }
 }
 
 /// The store is away; nothing has left by that.

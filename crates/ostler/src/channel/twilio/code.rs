@@ -97,6 +97,11 @@ pub(crate) fn words(code: u32) -> String {
     }
 }
 
+/// Returns how long nothing is to be tried after an error, if that is longer than usual.
+pub(crate) fn pause(code: u32) -> Option<Duration> {
+    (code == DAILY).then_some(TODAY)
+}
+
 fn find(code: u32) -> Option<&'static Code> {
     CODES.iter().find(|known| known.code == code)
 }
@@ -124,6 +129,10 @@ pub(crate) enum Trouble {
 /// How long nothing is tried after the login was refused: somebody has to do
 /// something about it first.
 const REFUSED: Duration = Duration::from_secs(60);
+/// The error that says that enough was sent for today, and how long nothing is tried
+/// after it: the limit is that of the last 24 hours.
+const DAILY: u32 = 63038;
+const TODAY: Duration = Duration::from_secs(3 * 60 * 60);
 /// How long nothing is tried if Twilio has no time and does not say until when.
 const LIMITED: Duration = Duration::from_secs(5);
 
@@ -136,6 +145,11 @@ impl Trouble {
     /// Says whether it would be refused again, whoever asks.
     pub(crate) fn is_lasting(&self) -> bool {
         matches!(self, Self::Refused { status: 400 | 403..=428 | 430..=499, .. })
+    }
+
+    /// Says whether it was refused because the person has not written for a day.
+    pub(crate) fn is_window(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if meaning(*code) == Meaning::Window)
     }
 
     /// Says whether it is not there.
@@ -180,6 +194,7 @@ fn refused(status: u16, code: u32, after: Option<Duration>) -> SendError {
         (401 | 403, _) => retry(Some(REFUSED)),
         (429, _) => retry(after.or(Some(LIMITED))),
         (500.., _) => retry(after),
+        (_, code) if pause(code).is_some() => retry(after.max(pause(code))),
         (_, code) if meaning(code) != Meaning::Lasting => retry(after),
         (_, _) => Next::GiveUp,
     };
@@ -206,6 +221,7 @@ mod tests {
         assert_eq!(judged(400, 63018).next, Next::Retry { after: None });
         assert_eq!(judged(429, 20429).next, Next::Retry { after: Some(LIMITED) });
         assert_eq!(judged(401, 20003).next, Next::Retry { after: Some(REFUSED) });
+        assert_eq!(judged(400, DAILY).next, Next::Retry { after: Some(TODAY) });
         assert!(judged(502, 0).is_unsure && !judged(429, 20429).is_unsure);
         assert!(judged(400, 99999).reason.contains("99999"));
         let slow = refused(429, 20429, Some(Duration::from_secs(7)));

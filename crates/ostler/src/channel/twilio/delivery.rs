@@ -353,7 +353,10 @@ async fn failed(
         None => decide(meaning, standing.as_ref()),
     };
     let reopened = match then {
-        Then::Again => Some(Reopened::Again(now.after(AGAIN))),
+        Then::Again => {
+            let wait = code::pause(delivered.error.unwrap_or_default()).unwrap_or(AGAIN);
+            Some(Reopened::Again(now.after(wait)))
+        }
         Then::Wait => Some(Reopened::Failed(WAITS)),
         Then::Lost => Some(Reopened::Failed(why)),
         Then::Nothing | Then::Later | Then::AskAgain(_) => None,

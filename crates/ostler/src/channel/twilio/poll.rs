@@ -5,11 +5,15 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::{sync::Notify, time};
+use tokio::{
+    sync::Notify,
+    time::{self, Instant},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     api::{Api, Listed, Message, Wanted},
+    chat::WAITS,
     delivery::{Delivered, Delivery},
     desk::Desk,
     heard::{Heard, medium},
@@ -19,7 +23,7 @@ use crate::{
     channel::chat::intake::NotTaken,
     clock::Millis,
     config::{Receive, Twilio},
-    store::{StoreError, choices},
+    store::{StoreError, choices, contacts, outbox},
 };
 
 /// How often Twilio is asked that can call.
@@ -33,6 +37,12 @@ const OLDEST: SignedDuration = SignedDuration::from_hours(6 * 24);
 const LONGEST: Duration = Duration::from_secs(300);
 /// The name under which it is kept up to when messages are known.
 const POSITION: &str = "twilio_position";
+
+/// How often it is looked whether something waits for somebody who has written, how
+/// long ago that may be, and for how many at most.
+const RELEASE: Duration = Duration::from_secs(60);
+const LATELY: Duration = Duration::from_secs(300);
+const MANY: u32 = 200;
 
 /// The wait after a call was not taken, until it is asked for.
 const SOON: Duration = Duration::from_secs(3);
@@ -50,8 +60,11 @@ pub(crate) struct Poll {
 /// How far somebody has looked.
 #[derive(Debug, Default)]
 struct Seen {
+    begun: Option<Timestamp>,
     /// Up to when messages are known.
     since: Option<Timestamp>,
+    /// When what waits was last let go.
+    released: Option<Instant>,
     /// The groups that nobody may look at, of which the operator was told.
     refused: HashSet<String>,
 }
@@ -99,20 +112,36 @@ impl Poll {
 
     /// Looks at what was not looked at before, and notes up to when that was.
     async fn look_on(&self, seen: &mut Seen) -> Result<(), String> {
+        let begun = self.begin(seen).await?;
         // Twilio's clock counts: it says when messages came.
         let ahead = self.ahead().max(SignedDuration::ZERO);
         let now = Timestamp::now();
-        let now = now.saturating_sub(ahead).unwrap_or(now);
+        let by_twilio = |at: Timestamp| at.saturating_sub(ahead).unwrap_or(at);
+        let now = by_twilio(now);
         let from = match seen.since {
             Some(since) => since,
-            None => self.position(now).await.map_err(|error| error.chain())?,
+            None => self.position(by_twilio(begun)).await.map_err(|error| error.chain())?,
         };
         seen.since = Some(from);
+        self.release(seen).await.map_err(|error| error.chain())?;
         self.look(from, seen).await?;
         // It never goes back: what was written before the first look is not answered.
         let known = from.max(now.saturating_sub(OVERLAP).unwrap_or(from));
         seen.since = Some(known);
         self.keep(known).await.map_err(|error| error.chain())
+    }
+
+    /// Returns when looking began. What time it is at Twilio is known then: it says so with
+    /// whatever it answers.
+    async fn begin(&self, seen: &mut Seen) -> Result<Timestamp, String> {
+        let begun = *seen.begun.get_or_insert_with(Timestamp::now);
+        if self.api.clock_skew().is_none()
+            && let Err(trouble) = self.api.may_look().await
+            && self.api.clock_skew().is_none()
+        {
+            return Err(trouble.to_string());
+        }
+        Ok(begun)
     }
 
     /// Returns how far this machine's clock is ahead of Twilio's.
@@ -127,6 +156,27 @@ impl Poll {
         let sms = self.config.sms_from.as_deref().map(|it| number(Kind::Sms, it));
         let service = self.config.messaging_service.as_deref().map(Way::Service);
         [whatsapp, sms, service].into_iter().flatten().collect()
+    }
+
+    /// Lets leave what waits for somebody who has written: he may have done that while it
+    /// was found that he had not for a day, and before that was noted.
+    async fn release(&self, seen: &mut Seen) -> Result<(), StoreError> {
+        if seen.released.is_some_and(|at| at.elapsed() < RELEASE) {
+            return Ok(());
+        }
+        let since = Millis::now().before(LATELY);
+        let store = &self.delivery.store;
+        let lately = store.read(since, |conn, since| {
+            Box::pin(contacts::heard_since(conn, Kind::WhatsApp.channel(), *since, MANY))
+        });
+        for place in lately.await? {
+            let released = store.write_repeatable(place, |conn, place| {
+                Box::pin(outbox::release(conn, Kind::WhatsApp.channel(), place, WAITS))
+            });
+            released.await?;
+        }
+        seen.released = Some(Instant::now());
+        Ok(())
     }
 
     /// Deals with everything that was written since a time.

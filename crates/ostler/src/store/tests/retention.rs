@@ -7,6 +7,7 @@ use crate::{
     id::{JobId, PermissionId, ProjectId, TurnId, WebhookId},
     queue::{Enqueued, JobEnd, LaneId, MessageKey, NewJob, Queue, WorkerId},
     store::{
+        contacts,
         outbox::NewMessage,
         permissions::{Decision, NewRequest},
         projects::{Project, ProjectSettings},
@@ -79,6 +80,25 @@ async fn turn(store: &Store, job: JobId) -> TurnId {
             })
         })
         .await
+}
+
+on_both! {
+    async fn who_has_not_written_for_long_is_forgotten(store: Store) {
+        let noted = store.write((), |conn, ()| Box::pin(async move {
+            for place in ["silent", "called", "heard"] {
+                contacts::heard(conn, "whatsapp", place, NOW).await?;
+            }
+            contacts::heard(conn, "whatsapp", "heard", days(20)).await?;
+            contacts::called(conn, "whatsapp", "called", days(20)).await.map(drop)
+        }));
+        noted.await.unwrap();
+        assert_eq!(store.clean_up(keep(), days(30)).await.unwrap(), 0);
+        assert_eq!(store.clean_up(keep(), days(31)).await.unwrap(), 1);
+        let lately = store.read((), |conn, ()| {
+            Box::pin(contacts::heard_since(conn, "whatsapp", days(10), 9))
+        });
+        assert_eq!(lately.await.unwrap(), ["heard"]);
+    }
 }
 
 on_both! {

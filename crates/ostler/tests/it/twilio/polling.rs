@@ -89,6 +89,13 @@ fn a_gateway_that_found_nobody_at_its_first_start_misses_nothing() {
 }
 
 #[test]
+fn a_clock_that_is_fast_loses_nothing_at_the_first_start() {
+    let rig = polling(|rig| rig.twilio.clock_is_behind(Duration::from_secs(3600)));
+    write(&rig, "sim:echo=heard");
+    rig.wait_for_text(&rig.ann, "You said heard.");
+}
+
+#[test]
 fn more_than_a_page_is_read_through_refusals_to_go_faster() {
     const COUNT: usize = 130;
     let mut rig = polling(|_| {});

@@ -115,6 +115,40 @@ fn somebody_who_has_not_written_for_a_day_is_called_before_anything_is_refused()
 }
 
 #[test]
+fn a_window_that_is_found_closed_when_something_is_sent_keeps_it() {
+    let (rig, template) = with_template();
+    be_answered(&rig);
+    rig.twilio.close_window(&rig.ann);
+    rig.twilio.plan_sends(1, Fault::Refuse(400, 63016));
+    unasked(&rig, "hay");
+    rig.wait_for_undelivered("it is sent when he writes");
+    let sent = rig.wait_for("the template", &rig.ann, |sent| sent.len() == 2);
+    assert_eq!(sent[1].content_sid.as_deref(), Some(template.as_str()));
+    rig.ask("sim:echo=here");
+    rig.wait_for_text(&rig.ann, "You said here.");
+    assert_eq!(rig.texts(&rig.ann)[2], "hay");
+}
+
+#[test]
+fn what_waits_though_he_has_written_leaves() {
+    let mut rig = Rig::start();
+    unasked(&rig, "hay");
+    rig.wait_for_undelivered("it is sent when he writes");
+    // As if he had written after it was looked, and before it was noted that it waits.
+    rig.store(
+        "INSERT INTO contacts (channel, place, heard_at)
+         VALUES ('whatsapp', '+15551110001', unixepoch() * 1000)
+         ON CONFLICT (channel, place) DO UPDATE SET heard_at = excluded.heard_at
+         RETURNING place",
+    );
+    rig.twilio.open_window(&rig.ann);
+    // The next look comes with the next start.
+    rig.crash();
+    rig.start_again();
+    rig.wait_for_text(&rig.ann, "hay");
+}
+
+#[test]
 fn without_a_template_the_operator_is_told_what_to_do() {
     let rig = Rig::start();
     unasked(&rig, "hay");

@@ -10,6 +10,7 @@ use axum::{
 use futures_util::stream;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinSet};
 
@@ -19,7 +20,7 @@ use super::{
     conversation,
     fault::Fault,
     media::Content,
-    routes, sign, status, urlencoded,
+    routes, sign, status, time, urlencoded,
     world::{self, World},
 };
 
@@ -206,7 +207,9 @@ impl World {
     }
 
     fn answer(&self, answer: Answer, retry_after: Option<u32>) -> (u16, End) {
+        let now = time::rfc2822(Timestamp::now() - self.behind).replace("+0000", "GMT");
         let mut response = Response::builder()
+            .header(header::DATE, now)
             .header("Twilio-Concurrent-Requests", self.under_way)
             .header("Twilio-Request-Id", world::sid("RQ"));
         if let Some(seconds) = retry_after {

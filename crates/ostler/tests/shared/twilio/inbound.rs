@@ -118,7 +118,7 @@ impl Attached {
 impl World {
     /// Keeps what a person wrote, and returns its id.
     pub(super) fn take_in(&mut self, inbound: &Inbound) -> String {
-        let now = Timestamp::now();
+        let now = Timestamp::now() - self.behind;
         let sid = sid(if inbound.media.is_empty() { "SM" } else { "MM" });
         let media: Vec<Media> = inbound.media.iter().map(|media| media.media(&sid)).collect();
         let params = self.inbound_params(inbound, &sid, &media);

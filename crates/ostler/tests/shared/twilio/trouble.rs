@@ -88,6 +88,11 @@ impl Twilio {
         self.shared.change(|world| world.wrote.insert(address.to_owned(), at));
     }
 
+    /// Lets Twilio's clock be this much behind this machine's.
+    pub(crate) fn clock_is_behind(&self, by: Duration) {
+        self.shared.change(|world| world.behind = by);
+    }
+
     /// Lets a message be this much older.
     pub(crate) fn backdate(&self, sid: &str, by: Duration) {
         self.shared.change(|world| {

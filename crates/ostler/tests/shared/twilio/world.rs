@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
@@ -57,6 +57,8 @@ pub(crate) struct World {
     /// The error that the next messages to a number end with.
     pub(super) doomed: BTreeMap<String, u32>,
     pub(super) token_rejected: bool,
+    /// How far the clock of Twilio's is behind this machine's.
+    pub(super) behind: Duration,
     /// How many requests may be under way at once, and how many are.
     pub(super) concurrency: Option<usize>,
     pub(super) under_way: usize,
@@ -106,6 +108,7 @@ impl World {
             walk_to: Status::Read,
             doomed: BTreeMap::new(),
             token_rejected: false,
+            behind: Duration::ZERO,
             concurrency: None,
             under_way: 0,
         }
