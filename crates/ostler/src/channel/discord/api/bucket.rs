@@ -66,10 +66,11 @@ impl Calling {
 }
 
 /// Returns what is counted by itself: a method, and the channel or whatever else the
-/// path begins with. Messages of a channel are counted together.
+/// path begins with. Messages of a channel are counted together, but not with what is
+/// done at a message, such as beginning a thread.
 pub(super) fn place(request: &Request) -> String {
     let path = request.path().split('?').next().unwrap_or_default();
-    let parts: Vec<&str> = path.split('/').take(3).collect();
+    let parts: Vec<&str> = path.split('/').take(3).chain(path.split('/').nth(4)).collect();
     format!("{} {}", request.method().name(), parts.join("/"))
 }
 
@@ -123,6 +124,12 @@ mod tests {
         assert_ne!(edit(1, 2), edit(2, 2));
         assert_ne!(edit(1, 2), send(1));
         assert_ne!(send(1), typing);
+        let thread = |channel_id, message_id| {
+            let route = Route::CreateThreadFromMessage { channel_id, message_id };
+            place(&Request::from_route(&route))
+        };
+        assert_eq!(thread(1, 2), thread(1, 3));
+        assert_ne!(thread(1, 2), send(1));
     }
 
     #[tokio::test]
