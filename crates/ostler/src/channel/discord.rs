@@ -13,6 +13,7 @@ mod names;
 mod rights;
 pub(crate) mod shard;
 pub(crate) mod slash;
+mod snowflake;
 #[cfg(test)]
 mod testing;
 

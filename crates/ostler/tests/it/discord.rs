@@ -3,6 +3,7 @@
 mod answers;
 mod asked;
 mod checkup;
+mod commands;
 mod crashes;
 mod double;
 mod files;
@@ -12,6 +13,7 @@ mod media;
 pub(crate) mod pages;
 mod quiet;
 pub(crate) mod rig;
+mod slow;
 mod strangers;
 mod trouble;
 mod unasked;

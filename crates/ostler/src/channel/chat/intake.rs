@@ -67,7 +67,7 @@ pub(crate) struct Said<'a> {
 impl Said<'_> {
     /// Whether it was said a while ago, and is told only now: nobody was there to hear
     /// it. It does not count for how often its sender writes.
-    fn is_late(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_late(&self, now: Timestamp) -> bool {
         self.at.is_some_and(|at| now.duration_since(at) > LATE)
     }
 }

@@ -41,6 +41,7 @@ use self::{
     rate::Rate,
 };
 pub(crate) use self::{
+    chat::LIMITS,
     interact::Response,
     lookup::{Application, Starts},
     verdict::Trouble,

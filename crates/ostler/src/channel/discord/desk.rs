@@ -1,33 +1,39 @@
 //! What becomes of what happens on Discord: a message is stored or done at once, a
 //! button is an answer. What is the same in all chats is in `chat::intake`; how it
 //! all travels is up to `api` and `shard`, what is shown to `chat`.
+//!
+//! What is said at a place is dealt with in its order, and holds up no other place
+//! (`lanes`). Discord waits three seconds for a word on buttons and commands: nothing
+//! that takes long is between hearing of one and that word.
 
+mod hear;
+mod lanes;
 mod pressed;
 mod slash;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
+    task::{JoinError, JoinSet},
     time::{self, Instant},
 };
+use tokio_util::sync::CancellationToken;
 
+use self::{
+    lanes::{Due, Lanes, Spot},
+    slash::Received,
+};
 use super::{
     api::{Api, Response},
-    heard::{Heard, Ticket},
+    heard::{Heard, Place, Places, Slash, Ticket},
     shard::{Event, Happening, Position},
     slash::commands,
 };
 use crate::{
-    channel::{
-        access::Source,
-        chat::intake::{Intake, NotTaken, Said, Screened},
-    },
+    channel::chat::intake::{Intake, NotTaken},
     clock::Millis,
-    gateway::{
-        inbound::{Details, Group, Media},
-        policy::Policy,
-    },
+    gateway::policy::Policy,
     store::{StoreError, choices},
 };
 
@@ -35,14 +41,15 @@ use crate::{
 const NOTE: Duration = Duration::from_secs(2);
 /// The wait before a message is offered to the store again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The waits before it is asked again where a message was written. Messages that come
-/// after it wait as well.
-const ASTRAY: [Duration; 5] = [
+/// The waits after Discord was not told of the commands. After the last one the next
+/// connection has to do.
+const UNTOLD: [Duration; 6] = [
     Duration::from_secs(1),
-    Duration::from_secs(2),
     Duration::from_secs(5),
-    Duration::from_secs(15),
     Duration::from_secs(30),
+    Duration::from_secs(120),
+    Duration::from_secs(600),
+    Duration::from_secs(3600),
 ];
 /// The name under which it is kept where the connection stands.
 pub(super) const POSITION: &str = "discord_position";
@@ -55,69 +62,202 @@ pub(crate) struct Desk {
     pub(crate) policy: watch::Receiver<Arc<Policy>>,
 }
 
+/// What has its turn at a place.
+enum Deed {
+    Heard(Box<Heard>),
+    Slash(Box<Slash>, Received),
+}
+
+/// Something that is under way.
+type Work = Pin<Box<dyn Future<Output = Ended> + Send>>;
+
+/// What is over.
+enum Ended {
+    /// A deed that had its turn.
+    Turn { number: u64, lane: u64, dealt: Dealt },
+    /// Something that waited for nobody.
+    Aside { number: u64 },
+    /// It was to be noted where the connection stands.
+    Note { is_noted: bool },
+}
+
+/// What became of a deed.
+enum Dealt {
+    Done {
+        /// A place that was not known before.
+        learnt: Option<(String, Place)>,
+    },
+    /// It is to stop. It comes again: it is not noted that it was dealt with.
+    Not,
+}
+
+/// What a desk has before it.
+#[derive(Default)]
+struct Round {
+    lanes: Lanes<Deed>,
+    /// What is under way; it goes with whoever waits for it.
+    works: JoinSet<Ended>,
+    /// Where threads are, as far as that had to be asked for.
+    places: Places,
+    /// Where the connection stands, as it is noted.
+    noted: Option<Position>,
+    note_at: Option<Instant>,
+    noted_at: Option<Instant>,
+    is_noting: bool,
+    /// Whether nothing more is heard.
+    is_ending: bool,
+    /// Whether nothing more is begun.
+    is_given_up: bool,
+    /// Ends the attempts to tell Discord of the commands.
+    registering: CancellationToken,
+}
+
 impl Desk {
     /// Works until nothing more happens or it is to stop. A message is dealt with
     /// when it is stored; where the connection stands is noted after that, so that
     /// what was not dealt with is told again.
     pub(crate) async fn work(self, mut events: mpsc::Receiver<Event>) {
-        let mut position = None;
-        let mut note_at = None;
-        let mut noted_at: Option<Instant> = None;
+        let mut round = Round::default();
         loop {
-            let event = tokio::select! {
-                event = events.recv() => event,
-                () = time::sleep_until(note_at.unwrap_or_else(Instant::now)), if note_at.is_some() => {
-                    self.note(position.take()).await;
-                    (note_at, noted_at) = (None, Some(Instant::now()));
-                    continue;
-                }
-            };
-            let Some(event) = event else { break };
-            if !self.happened(event.happening).await {
+            let is_open = !round.is_ending && !round.lanes.is_full();
+            if round.is_ending && round.works.is_empty() {
                 break;
             }
-            if event.position.is_some() {
-                position = event.position;
+            let note_at = round.note_at.filter(|_| !round.is_noting);
+            // Each of them keeps what it has when another one is first.
+            tokio::select! {
+                event = events.recv(), if is_open => match event {
+                    Some(event) => self.happened(event, &mut round),
+                    None => round.is_ending = true,
+                },
+                Some(ended) = round.works.join_next(), if !round.works.is_empty() => {
+                    if !self.ended(ended, &mut round) {
+                        // What runs is finished, and nothing else begun.
+                        (round.is_ending, round.is_given_up) = (true, true);
+                        events.close();
+                    }
+                }
+                () = time::sleep_until(note_at.unwrap_or_else(Instant::now)), if note_at.is_some() => {
+                    (round.note_at, round.is_noting) = (None, true);
+                    round.noted = round.lanes.position().cloned();
+                    let (desk, position) = (self.clone(), round.noted.clone());
+                    round.works.spawn(async move {
+                        Ended::Note { is_noted: desk.note(position).await }
+                    });
+                }
+            }
+            if !round.is_given_up {
+                for Due { number, lane, what } in round.lanes.due() {
+                    let work = self.begin(number, lane, what, &round.places);
+                    round.works.spawn(work);
+                }
+            }
+            if round.lanes.position() != round.noted.as_ref() && round.note_at.is_none() {
                 // At once after a silence: an old place is better than none.
-                let due = noted_at.map_or_else(Instant::now, |at| at + NOTE);
-                note_at = note_at.or(Some(due));
+                let due = round.noted_at.map_or_else(Instant::now, |at| at + NOTE);
+                round.note_at = Some(due);
             }
         }
-        self.note(position).await;
+        let position = round.lanes.position().filter(|at| Some(*at) != round.noted.as_ref());
+        self.note(position.cloned()).await;
     }
 
-    async fn note(&self, position: Option<Position>) {
+    /// Notes where the connection stands; returns whether that is so now.
+    async fn note(&self, position: Option<Position>) -> bool {
         let Some(text) = position.and_then(|position| serde_json::to_string(&position).ok()) else {
-            return;
+            return true;
         };
         let args = (text, Millis::now());
         let noted = self.intake.store.write_repeatable(args, |conn, (text, now)| {
             Box::pin(choices::keep(conn, POSITION, text, *now))
         });
-        if let Err(error) = noted.await {
-            let error: StoreError = error;
+        let noted: Result<(), StoreError> = noted.await;
+        if let Err(error) = &noted {
             tracing::debug!(%error, "where the connection to Discord stands is not noted");
+        }
+        noted.is_ok()
+    }
+
+    /// Takes something that happened: nothing is waited for here.
+    fn happened(&self, event: Event, round: &mut Round) {
+        let number = round.lanes.open(event.position);
+        match event.happening {
+            Happening::Connected { .. } => {
+                round.registering.cancel();
+                round.registering = CancellationToken::new();
+                let until = round.registering.clone();
+                self.spawn(|desk| async move {
+                    until.run_until_cancelled(desk.register()).await;
+                });
+                round.lanes.close(number);
+            }
+            Happening::Heard(heard) => {
+                let spot = heard.spot();
+                round.lanes.put(number, spot, Deed::Heard(Box::new(heard)));
+            }
+            Happening::Slash(slash) => {
+                let (channel, message) = (slash.channel.clone(), slash.ticket.id.clone());
+                let received = self.receive(&slash);
+                let deed = Deed::Slash(Box::new(slash), received);
+                round.lanes.put(number, Spot { channel, message }, deed);
+            }
+            Happening::Pressed(pressed) => {
+                let desk = self.clone();
+                round.works.spawn(async move {
+                    let stop = &desk.intake.stop;
+                    stop.run_until_cancelled(desk.pressed(pressed)).await;
+                    Ended::Aside { number }
+                });
+            }
         }
     }
 
-    /// Deals with something; returns whether to go on.
-    async fn happened(&self, happening: Happening) -> bool {
-        match happening {
-            Happening::Connected { .. } => {
-                self.intake.pace.change(self.policy.borrow().discord.messages_per_minute);
-                self.spawn(|desk| async move { desk.register().await });
-                true
+    /// Begins a deed whose turn it is.
+    fn begin(&self, number: u64, lane: u64, deed: Deed, places: &Places) -> Work {
+        let desk = self.clone();
+        match deed {
+            Deed::Heard(heard) => {
+                let known = places.get(&heard.channel).cloned();
+                Box::pin(async move {
+                    let dealt = desk.hear(*heard, known).await;
+                    Ended::Turn { number, lane, dealt }
+                })
             }
-            Happening::Heard(heard) => match self.placed(heard).await {
-                Some(heard) => self.heard(&heard).await,
-                None => false,
-            },
-            Happening::Slash(slash) => self.slash(slash).await,
-            Happening::Pressed(pressed) => {
-                self.spawn(|desk| async move { desk.pressed(pressed).await });
-                true
+            Deed::Slash(slash, received) => Box::pin(async move {
+                let dealt = desk.slash(&slash, received).await;
+                Ended::Turn { number, lane, dealt }
+            }),
+        }
+    }
+
+    /// Takes what is over; returns whether to go on.
+    fn ended(&self, ended: Result<Ended, JoinError>, round: &mut Round) -> bool {
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                tracing::error!(%error, "something that happened on Discord was not dealt with");
+                return false;
+            }
+        };
+        match ended {
+            Ended::Turn { dealt: Dealt::Not, .. } => return false,
+            Ended::Turn { number, lane, dealt: Dealt::Done { learnt } } => {
+                if let Some((channel, place)) = learnt {
+                    round.places.put(&channel, place);
+                }
+                round.lanes.ended(number, lane);
+            }
+            // What was not done because of a stop is told again.
+            Ended::Aside { .. } if self.intake.stop.is_cancelled() => {
+                return false;
+            }
+            Ended::Aside { number } => round.lanes.close(number),
+            Ended::Note { is_noted } => {
+                (round.noted_at, round.is_noting) = (Some(Instant::now()), false);
+                round.noted = round.noted.take().filter(|_| is_noted);
             }
         }
+        true
     }
 
     /// Does something beside what happens next.
@@ -126,67 +266,6 @@ impl Desk {
         F: Future<Output = ()> + Send + 'static,
     {
         self.intake.spawn(work(self.clone()));
-    }
-
-    /// Finds out where a message was written, if that is not known: who may talk can
-    /// depend on it. Nothing if it is to stop.
-    async fn placed(&self, mut heard: Heard) -> Option<Heard> {
-        for pause in ASTRAY {
-            if !heard.is_astray {
-                break;
-            }
-            self.intake.stop.run_until_cancelled(time::sleep(pause)).await?;
-            match self.intake.stop.run_until_cancelled(self.api.channel(&heard.channel)).await? {
-                Ok(place) => {
-                    heard = Heard {
-                        parent: place.parent,
-                        channel_name: place.name,
-                        is_astray: false,
-                        ..heard
-                    };
-                }
-                Err(trouble) => heard.is_astray = trouble.may_pass(),
-            }
-        }
-        if heard.is_astray {
-            let (channel, message) = (&heard.channel, &heard.message);
-            tracing::error!(channel, message, "it stays unknown where a message was written");
-        }
-        Some(heard)
-    }
-
-    /// Deals with a message, for as long as that takes; returns whether to go on.
-    async fn heard(&self, heard: &Heard) -> bool {
-        let said = heard.said();
-        let policy = Arc::clone(&self.policy.borrow());
-        let rules = policy.discord.access();
-        // A thread that begins with a message has its id.
-        let places = [heard.channel.as_str(), heard.message.as_str()];
-        match self.insist(|| self.intake.screen(&said, &rules, &places)).await {
-            Some(Screened::ForAgent) => {}
-            Some(Screened::Dealt) => return true,
-            None => return false,
-        }
-        let place = self.place(heard).await;
-        self.insist(|| self.intake.accept(&said, &place)).await.is_some()
-    }
-
-    /// Returns where a message is answered: in a thread that begins with it, if that
-    /// is wanted. Such a thread has the id of its message.
-    async fn place(&self, heard: &Heard) -> String {
-        let threads = self.policy.borrow().discord.threads;
-        if !threads || heard.guild.is_none() || heard.parent.is_some() {
-            return heard.channel.clone();
-        }
-        let name: String = heard.text.chars().take(80).collect();
-        let name = if name.trim().is_empty() { heard.author.name.clone() } else { name };
-        match self.api.begin_thread(&heard.channel, &heard.message, &name).await {
-            Ok(thread) => thread,
-            Err(error) => {
-                tracing::warn!(%error, "no thread could be begun; the answer comes in the channel");
-                heard.channel.clone()
-            }
-        }
     }
 
     /// Tries something until the store takes it; nothing if that is not to be any
@@ -207,66 +286,25 @@ impl Desk {
         }
     }
 
-    /// Tells Discord which commands there are, if it does not know.
+    /// Tells Discord which commands there are, if it does not know; more than once if
+    /// that may help.
     async fn register(&self) {
-        let policy = Arc::clone(&self.policy.borrow());
-        let agents = policy.agents.availability().into_iter().filter(|(_, can_run)| *can_run);
-        let agents: Vec<String> = agents.map(|(name, _)| name).collect();
-        match self.api.register(&commands(&agents)).await {
-            Ok(true) => tracing::info!("Discord knows the commands now"),
-            Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "Discord was not told of the commands"),
+        for pause in UNTOLD {
+            let policy = Arc::clone(&self.policy.borrow());
+            let agents = policy.agents.availability().into_iter().filter(|(_, can_run)| *can_run);
+            let agents: Vec<String> = agents.map(|(name, _)| name).collect();
+            match self.api.register(&commands(&agents)).await {
+                Ok(true) => return tracing::info!("Discord knows the commands now"),
+                Ok(false) => return,
+                Err(error) => tracing::warn!(%error, "Discord was not told of the commands"),
+            }
+            time::sleep(pause).await;
         }
     }
 
     async fn respond(&self, ticket: &Ticket, response: Response) {
         if let Err(error) = self.api.respond(ticket, &response).await {
             tracing::info!(%error, "an interaction could not be answered");
-        }
-    }
-}
-
-impl Heard {
-    fn said(&self) -> Said<'_> {
-        Said {
-            from: Source {
-                guild: self.guild.as_deref(),
-                channel: &self.channel,
-                parent: self.parent.as_deref(),
-                sender: &self.author.id,
-                roles: &self.roles,
-                is_mentioned: self.is_mentioned || self.answers_bot,
-            },
-            message: &self.message,
-            name: &self.author.name,
-            text: &self.text,
-            is_called: true,
-            at: None,
-            details: self.details(),
-        }
-    }
-
-    /// Returns the group that it was said in, if it was one.
-    fn group(&self) -> Option<Group> {
-        self.guild.as_ref().map(|_| Group {
-            subject: self.channel_name.clone().unwrap_or_default(),
-            ..Group::default()
-        })
-    }
-
-    /// Returns what else is known of it.
-    fn details(&self) -> Details {
-        let media = self.attachments.iter().map(|attached| Media {
-            path: None,
-            url: Some(attached.url.clone()),
-            media_type: attached.media_type.clone(),
-            ..Media::default()
-        });
-        Details {
-            sender_name: Some(self.author.name.clone()),
-            group: self.group(),
-            media: media.collect(),
-            ..Details::default()
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A server with a channel in it, people, and a gateway whose bot is there.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -34,7 +36,17 @@ impl Rig {
 
     /// Starts one that need not get through to Discord.
     pub(crate) fn unready(change: impl FnOnce(&Self, &mut Value)) -> Self {
-        let discord = Discord::start();
+        Self::in_world(Discord::start(), change)
+    }
+
+    /// Starts one in a world in which everything was made so long ago.
+    pub(crate) fn behind(behind: Duration, change: impl FnOnce(&Self, &mut Value)) -> Self {
+        let rig = Self::in_world(Discord::start_behind(behind), change);
+        rig.discord.wait_until_ready(LIMIT);
+        rig
+    }
+
+    fn in_world(discord: Discord, change: impl FnOnce(&Self, &mut Value)) -> Self {
         let guild = discord.guild("Stable");
         let channel = discord.channel(guild, "yard");
         let (ann, bob) = (discord.user("ann"), discord.user("bob"));
@@ -114,6 +126,13 @@ impl Rig {
     pub(crate) fn refusal(&self, pressed: u64) -> String {
         self.discord.wait_for("a refusal", LIMIT, |world| {
             world.interaction(pressed).follow_ups.first().map(|it| it.content.clone())
+        })
+    }
+
+    /// Waits until a command was answered for good, and returns what was said.
+    pub(crate) fn told(&self, slash: u64) -> String {
+        self.discord.wait_for("the answer to a command", LIMIT, |world| {
+            world.interaction(slash).content.filter(|content| !content.is_empty())
         })
     }
 

@@ -77,11 +77,16 @@ impl Shared {
 impl Discord {
     /// Starts one with an application, its bot, and nobody else.
     pub(crate) fn start() -> Self {
+        Self::start_behind(Duration::ZERO)
+    }
+
+    /// Starts one in which everything is said to have been made so long ago.
+    pub(crate) fn start_behind(behind: Duration) -> Self {
         let api = TcpListener::bind("127.0.0.1:0").unwrap();
         let gateway = TcpListener::bind("127.0.0.1:0").unwrap();
         let (api_address, gateway_address) =
             (api.local_addr().unwrap(), gateway.local_addr().unwrap());
-        let world = World::new(api_address, gateway_address);
+        let world = World::new(api_address, gateway_address, behind);
         let shared = Arc::new(Shared { world: Mutex::new(world), changed: Condvar::new() });
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

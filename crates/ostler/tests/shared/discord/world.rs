@@ -59,10 +59,12 @@ pub(crate) struct World {
     pub(super) refused: BTreeSet<u64>,
     /// How long an interaction waits for its answer.
     pub(super) patience: Duration,
+    /// How far in the past all that is made is said to have been made.
+    behind: Duration,
 }
 
 impl World {
-    pub(super) fn new(api: SocketAddr, gateway: SocketAddr) -> Self {
+    pub(super) fn new(api: SocketAddr, gateway: SocketAddr, behind: Duration) -> Self {
         let mut world = Self {
             api: format!("http://{api}"),
             gateway: format!("ws://{gateway}"),
@@ -93,6 +95,7 @@ impl World {
             token_rejected: false,
             refused: BTreeSet::new(),
             patience: Duration::from_secs(3),
+            behind,
         };
         world.application = world.next_id();
         world.bot = world.add_user("ostler", true);
@@ -101,7 +104,8 @@ impl World {
 
     /// Returns an id that is greater than all before.
     pub(super) fn next_id(&mut self) -> u64 {
-        self.last_id = time::snowflake(time::now()).max(self.last_id + 1);
+        let behind = u64::try_from(self.behind.as_millis()).unwrap();
+        self.last_id = time::snowflake(time::now() - behind).max(self.last_id + 1);
         self.last_id
     }
 

@@ -2,98 +2,184 @@
 //! What they ask for is done in the order in which they came; Discord, which waits
 //! three seconds, is answered beside it.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use tokio::sync::oneshot;
+use jiff::Timestamp;
+use tokio::{sync::oneshot, time};
 
-use super::Desk;
+use super::{Dealt, Desk};
 use crate::{
     channel::{
-        access::{Admission, Rules, Source},
+        access::{Admission, Source},
         chat::intake::{Said, too_fast},
         directive::{self, Directive},
         discord::{
-            api::Response,
+            api::{LIMITS, Response},
             heard::{Slash, Ticket},
+            snowflake,
         },
         pace::Verdict,
     },
     gateway::inbound::{Details, Group},
 };
 
+/// What is said to `/new` where nothing begins afresh.
+const NO_FRESH_START: &str =
+    "Nothing begins afresh here: that is switched off (`sessions.reset_words` is empty).";
+/// How long it may take to say who is let in, before a command is answered later. Of
+/// Discord's three seconds the rest is for the way.
+const QUICK: Duration = Duration::from_millis(1500);
+
+/// A command that Discord is being answered about, for whoever does what it asks for.
+pub(super) struct Received {
+    /// Whether it is to be done.
+    is_wanted: oneshot::Receiver<bool>,
+    /// What is said to it in the end.
+    answer: oneshot::Sender<String>,
+}
+
+/// What is done with a command.
+enum Screened {
+    Go,
+    /// It is not done, and this is why.
+    Refused(String),
+    /// It was done before.
+    Known,
+}
+
 impl Desk {
-    /// Deals with a slash command, for as long as that takes; returns whether to go on.
-    pub(super) async fn slash(&self, slash: Slash) -> bool {
+    /// Answers Discord, beside everything else.
+    pub(super) fn receive(&self, slash: &Slash) -> Received {
+        let (wanted, is_wanted) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
+        let slash = slash.clone();
+        self.spawn(|desk| async move { desk.answer_slash(slash, wanted, answered).await });
+        Received { is_wanted, answer }
+    }
+
+    async fn answer_slash(
+        &self,
+        slash: Slash,
+        wanted: oneshot::Sender<bool>,
+        answered: oneshot::Receiver<String>,
+    ) {
+        let ticket = &slash.ticket;
+        let mut screening = pin!(self.screened(&slash));
+        let (screened, is_put_off) = match time::timeout(QUICK, screening.as_mut()).await {
+            Ok(screened) => (screened, false),
+            Err(_) => {
+                let later = self.respond(ticket, Response::Later { is_private: true });
+                (tokio::join!(later, screening).1, true)
+            }
+        };
+        // It is to stop: nobody hears whether it is wanted, so that it is told again.
+        let Some(screened) = screened else { return };
+        // Whoever does it may have stopped.
+        wanted.send(matches!(screened, Screened::Go)).ok();
+        let (text, is_private) = match (screened, slash.asked()) {
+            (Screened::Known, _) if is_put_off => ("That was done.".to_owned(), true),
+            (Screened::Known, _) => return,
+            (Screened::Refused(why), _) => (why, true),
+            (Screened::Go, Asked::Agent { prompt, is_new: true }) if prompt.is_empty() => {
+                ("A fresh start.".to_owned(), false)
+            }
+            // Everybody sees what was asked.
+            (Screened::Go, Asked::Agent { prompt, .. }) => (quote(&prompt), false),
+            (Screened::Go, Asked::Gateway(_)) => {
+                if !is_put_off {
+                    self.respond(ticket, Response::Later { is_private: true }).await;
+                }
+                let Ok(said) = answered.await else { return };
+                return self.say_later(ticket, &said).await;
+            }
+        };
+        if is_put_off {
+            self.say_later(ticket, &text).await;
+        } else {
+            self.respond(ticket, Response::Say { text, is_private }).await;
+        }
+    }
+
+    /// Gives the answer that was put off.
+    async fn say_later(&self, ticket: &Ticket, text: &str) {
+        if let Err(error) = self.api.edit_response(ticket, text).await {
+            tracing::info!(%error, "the answer to a slash command could not be told");
+        }
+    }
+
+    /// Says whether a command is to be done; nothing if it is to stop.
+    async fn screened(&self, slash: &Slash) -> Option<Screened> {
         let policy = Arc::clone(&self.policy.borrow());
         let rules = policy.discord.access();
         let from = slash.source();
-        match self.insist(|| self.intake.admission(&from, &rules)).await {
-            Some((Admission::Admitted, _)) => {}
-            Some((Admission::Stranger | Admission::NotMeant, _)) => {
-                self.refuse(slash.ticket, "You may not talk to me here.".to_owned());
-                return true;
+        match self.insist(|| self.intake.admission(&from, &rules)).await? {
+            (Admission::Admitted, _) => {}
+            (Admission::Stranger | Admission::NotMeant, _) => {
+                return Some(Screened::Refused("You may not talk to me here.".to_owned()));
             }
-            None => return false,
         }
         let places = [slash.channel.as_str()];
-        match self.insist(|| self.intake.is_known(&slash.ticket.id, &places)).await {
-            Some(false) => {}
-            Some(true) => return true,
-            None => return false,
+        if self.insist(|| self.intake.is_known(&slash.ticket.id, &places)).await? {
+            return Some(Screened::Known);
         }
-        if let Verdict::Slow { wait, .. } = self.intake.pace.allow(&slash.person.id) {
-            self.refuse(slash.ticket, too_fast(wait));
-            return true;
+        self.intake.pace.change(policy.discord.messages_per_minute);
+        if !slash.said("").is_late(Timestamp::now())
+            && let Verdict::Slow { wait, .. } = self.intake.pace.allow(&slash.person.id)
+        {
+            return Some(Screened::Refused(too_fast(wait)));
         }
-        match slash.asked() {
-            Asked::Agent { prompt, is_new } => self.ask(&slash, prompt, is_new).await,
-            Asked::Gateway(directive) => self.order(&slash, &rules, &directive).await,
+        let is_new = matches!(slash.asked(), Asked::Agent { is_new: true, .. });
+        if is_new && self.reset_word().is_none() {
+            return Some(Screened::Refused(NO_FRESH_START.to_owned()));
         }
+        Some(Screened::Go)
     }
 
-    /// Says no, to whoever asked and nobody else.
-    fn refuse(&self, ticket: Ticket, text: String) {
-        self.spawn(|desk| async move {
-            desk.respond(&ticket, Response::Say { text, is_private: true }).await;
-        });
-    }
-
-    /// Takes a prompt. Everybody sees what was asked.
-    async fn ask(&self, slash: &Slash, prompt: String, is_new: bool) -> bool {
-        let text = match (is_new, prompt.as_str()) {
-            (true, "") => "A fresh start.".to_owned(),
-            (_, prompt) => quote(prompt),
+    /// Does what a command asks for, for as long as that takes.
+    pub(super) async fn slash(&self, slash: &Slash, received: Received) -> Dealt {
+        let Received { is_wanted, answer } = received;
+        let done = match is_wanted.await {
+            Ok(true) => match slash.asked() {
+                Asked::Agent { prompt, is_new } => self.ask(slash, prompt, is_new).await,
+                Asked::Gateway(directive) => self.order(slash, &directive, answer).await,
+            },
+            Ok(false) => Some(()),
+            Err(_) => None,
         };
-        let ticket = slash.ticket.clone();
-        self.spawn(|desk| async move {
-            desk.respond(&ticket, Response::Say { text, is_private: false }).await;
-        });
-        let reset = self.policy.borrow().rules.sessions.reset_words.first().cloned();
-        let text = match (is_new, reset) {
+        done.map_or(Dealt::Not, |()| Dealt::Done { learnt: None })
+    }
+
+    /// Takes a prompt; nothing if it is to stop.
+    async fn ask(&self, slash: &Slash, prompt: String, is_new: bool) -> Option<()> {
+        let text = match (is_new, self.reset_word()) {
             (true, Some(word)) => format!("{word} {prompt}"),
             (true, None) | (false, _) => prompt,
         };
         let said = slash.said(&text);
-        self.insist(|| self.intake.accept(&said, &slash.channel)).await.is_some()
+        self.insist(|| self.intake.accept(&said, &slash.channel)).await.map(drop)
     }
 
-    /// Does what is for the gateway.
-    async fn order(&self, slash: &Slash, rules: &Rules<'_>, directive: &Directive) -> bool {
-        let (tell, told) = oneshot::channel::<String>();
-        let ticket = slash.ticket.clone();
-        self.spawn(|desk| async move {
-            desk.respond(&ticket, Response::Later { is_private: true }).await;
-            let Ok(said) = told.await else { return };
-            if let Err(error) = desk.api.edit_response(&ticket, &said).await {
-                tracing::info!(%error, "the answer to a slash command could not be told");
-            }
-        });
+    /// Returns the word that begins a conversation afresh.
+    fn reset_word(&self) -> Option<String> {
+        let policy = self.policy.borrow();
+        let words = policy.rules.sessions.reset_words.iter().map(|word| word.trim());
+        words.filter(|word| !word.is_empty()).map(str::to_owned).next()
+    }
+
+    /// Does what is for the gateway; nothing if it is to stop.
+    async fn order(
+        &self,
+        slash: &Slash,
+        directive: &Directive,
+        answer: oneshot::Sender<String>,
+    ) -> Option<()> {
+        let policy = Arc::clone(&self.policy.borrow());
+        let rules = policy.discord.access();
         let said = slash.said("");
-        let done = self.insist(|| self.intake.direct_once(&said, rules, directive)).await;
-        let Some(answer) = done else { return false };
+        let told = self.insist(|| self.intake.direct_once(&said, &rules, directive)).await?;
         // Whoever waits for it may have stopped.
-        tell.send(answer.unwrap_or_else(|| "That was done.".to_owned())).ok();
-        true
+        answer.send(told.unwrap_or_else(|| "That was done.".to_owned())).ok();
+        Some(())
     }
 }
 
@@ -145,7 +231,7 @@ impl Slash {
             name: &self.person.name,
             text,
             is_called: true,
-            at: None,
+            at: snowflake::time_of(&self.ticket.id),
             details: Details { sender_name, group, ..Details::default() },
         }
     }
@@ -153,9 +239,42 @@ impl Slash {
 
 /// Shows a prompt as somebody's words, as far as it fits.
 fn quote(prompt: &str) -> String {
-    const SHOWN: usize = 1500;
-    let cut: String = prompt.chars().take(SHOWN).collect();
-    let more = if cut.len() < prompt.len() { " …" } else { "" };
-    let lines: Vec<String> = cut.lines().map(|line| format!("> {line}")).collect();
-    format!("{}{more}", lines.join("\n"))
+    /// What a message can have, less the end that says that there is more.
+    const ROOM: usize = LIMITS.text - MORE.len();
+    const MORE: &str = " …";
+    let mut quoted = String::from("> ");
+    let mut n_left = ROOM - 2;
+    let mut buffer = [0; 4];
+    for c in prompt.trim_end().chars().filter(|c| *c != '\r') {
+        let shown = if c == '\n' { "\n> " } else { c.encode_utf8(&mut buffer) };
+        let Some(left) = n_left.checked_sub(LIMITS.measure.of(shown)) else {
+            quoted.push_str(MORE);
+            break;
+        };
+        n_left = left;
+        quoted.push_str(shown);
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_is_quoted_line_by_line_as_far_as_a_message_can_have_it() {
+        for (prompt, expected) in
+            [("", "> "), ("one", "> one"), ("one\n\ntwo\n", "> one\n> \n> two")]
+        {
+            assert_eq!(quote(prompt), expected);
+        }
+        for long in
+            ["a\n".repeat(1500), "ä".repeat(5000), "🐎".repeat(5000), "\n".repeat(1999) + "x"]
+        {
+            let quoted = quote(&long);
+            let length = LIMITS.measure.of(&quoted);
+            assert!((1900..=LIMITS.text).contains(&length), "{length}");
+            assert!(quoted.ends_with(" …") && quoted.lines().all(|line| line.starts_with("> ")));
+        }
+    }
 }

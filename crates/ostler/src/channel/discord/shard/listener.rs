@@ -16,10 +16,7 @@ use twilight_model::{
 };
 
 use super::{
-    super::{
-        api::Trouble,
-        heard::{Heard, Interacted, Person, Place, Places, heard, interacted},
-    },
+    super::heard::{Heard, Interacted, Person, Places, heard, interacted},
     Connection, Event, Fatal, Happening, Position,
 };
 
@@ -42,10 +39,6 @@ const WANTED: EventTypeFlags = EventTypeFlags::READY
     .union(EventTypeFlags::INTERACTION_CREATE);
 /// How long closing may take.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How long a look at an unknown channel may take: nothing else is heard meanwhile.
-const LOOK: Duration = Duration::from_secs(5);
-/// The waits before another look. Who may talk can depend on what it shows.
-const LOOKS: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(3)];
 /// After how many failures in a row the waits between attempts begin anew. They
 /// double, up to minutes.
 const FAILURES: u32 = 6;
@@ -178,9 +171,7 @@ impl Listener {
                 tracing::info!(bot = self.bot.name, "connected to Discord where it was left");
                 Ok(Some(self.connected(true)))
             }
-            GatewayEvent::MessageCreate(message) => {
-                Ok(self.hear(&message).await.map(Happening::Heard))
-            }
+            GatewayEvent::MessageCreate(message) => Ok(self.hear(&message).map(Happening::Heard)),
             GatewayEvent::InteractionCreate(interaction) => {
                 let interacted = interacted(&interaction, &self.places);
                 Ok(interacted.map(|interacted| match interacted {
@@ -202,41 +193,14 @@ impl Listener {
     }
 
     /// Returns what a message says. After a resume Discord does not tell again which
-    /// channels there are, so that a thread may have to be asked for.
-    async fn hear(&mut self, message: &MessageCreate) -> Option<Heard> {
+    /// channels there are, so that a thread may have to be asked for. That is not done
+    /// here: nothing else is heard meanwhile.
+    fn hear(&self, message: &MessageCreate) -> Option<Heard> {
         let known = heard(message, &self.bot.id, &self.places)?;
         let may_be_thread = message.channel_type.is_none_or(ChannelType::is_thread);
         let is_known = self.places.get(&known.channel).is_some();
-        if known.guild.is_none() || is_known || !may_be_thread {
-            return Some(known);
-        }
-        match self.look(&known.channel).await {
-            Ok(place) => {
-                self.places.put(&known.channel, place);
-                heard(message, &self.bot.id, &self.places)
-            }
-            Err(trouble) => {
-                let (channel, why) = (&known.channel, trouble.to_string());
-                tracing::warn!(channel, why, "a channel of Discord could not be looked at");
-                Some(Heard { is_astray: trouble.may_pass(), ..known })
-            }
-        }
-    }
-
-    /// Asks what a channel is, more than once if that may help.
-    async fn look(&self, channel: &str) -> Result<Place, Trouble> {
-        let mut looked = Err(Trouble::Late { was_sent: true });
-        for pause in LOOKS {
-            time::sleep(pause).await;
-            looked = time::timeout(LOOK, self.connection.api.channel(channel))
-                .await
-                .unwrap_or(Err(Trouble::Late { was_sent: true }));
-            match &looked {
-                Err(trouble) if trouble.may_pass() => {}
-                Ok(_) | Err(_) => break,
-            }
-        }
-        looked
+        let is_astray = known.guild.is_some() && !is_known && may_be_thread;
+        Some(Heard { is_astray, ..known })
     }
 }
 

@@ -1,0 +1,226 @@
+//! What waits for what: something that is said at a place waits for what was said
+//! there before, and for nothing else. Knows up to where everything was dealt with.
+//! Pure.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::channel::discord::shard::Position;
+
+/// How much may be under way at a time.
+const MOST: usize = 1000;
+
+/// Everything that was heard and is not dealt with.
+#[derive(Debug)]
+pub(super) struct Lanes<T> {
+    n_heard: u64,
+    open: BTreeMap<u64, Open>,
+    /// Where the connection stood at the last thing that was heard.
+    newest: Option<Position>,
+    lanes: BTreeMap<u64, Lane<T>>,
+}
+
+/// Something that is not dealt with.
+#[derive(Debug)]
+struct Open {
+    /// Where the connection stood before it.
+    before: Option<Position>,
+}
+
+/// What was said at one place, in its order.
+#[derive(Debug)]
+struct Lane<T> {
+    /// What is being dealt with.
+    now: Option<Spot>,
+    waiting: VecDeque<Waiting<T>>,
+}
+
+/// Where something was said, and what the chat calls it. A thread that begins with a
+/// message has the message's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) channel: String,
+    pub(super) message: String,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    number: u64,
+    spot: Spot,
+    what: T,
+}
+
+/// Something whose turn it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Due<T> {
+    pub(super) number: u64,
+    pub(super) lane: u64,
+    pub(super) what: T,
+}
+
+impl<T> Default for Lanes<T> {
+    fn default() -> Self {
+        let (open, lanes) = (BTreeMap::new(), BTreeMap::new());
+        Self { n_heard: 0, open, newest: None, lanes }
+    }
+}
+
+impl<T> Lanes<T> {
+    pub(super) fn is_full(&self) -> bool {
+        self.open.len() >= MOST
+    }
+
+    /// Returns up to where everything was dealt with.
+    pub(super) fn position(&self) -> Option<&Position> {
+        match self.open.first_key_value() {
+            Some((_, open)) => open.before.as_ref(),
+            None => self.newest.as_ref(),
+        }
+    }
+
+    /// Opens something that was heard, at a place of the connection if that is known;
+    /// returns its number.
+    pub(super) fn open(&mut self, at: Option<Position>) -> u64 {
+        self.n_heard += 1;
+        self.open.insert(self.n_heard, Open { before: self.newest.clone() });
+        if at.is_some() {
+            self.newest = at;
+        }
+        self.n_heard
+    }
+
+    /// Closes something.
+    pub(super) fn close(&mut self, number: u64) {
+        self.open.remove(&number);
+    }
+
+    /// Lets something wait for its turn.
+    pub(super) fn put(&mut self, number: u64, spot: Spot, what: T) {
+        self.lane_of(&spot.channel).waiting.push_back(Waiting { number, spot, what });
+    }
+
+    /// Returns what can be dealt with now. Each has to be ended.
+    pub(super) fn due(&mut self) -> Vec<Due<T>> {
+        let free = self.lanes.iter_mut().filter(|(_, lane)| lane.now.is_none());
+        let due = free.filter_map(|(id, lane)| {
+            let Waiting { number, spot, what } = lane.waiting.pop_front()?;
+            lane.now = Some(spot);
+            Some(Due { number, lane: *id, what })
+        });
+        due.collect()
+    }
+
+    /// Notes that something was dealt with, and its lane is free.
+    pub(super) fn ended(&mut self, number: u64, lane: u64) {
+        self.close(number);
+        if let Some(one) = self.lanes.get_mut(&lane) {
+            one.now = None;
+            if one.waiting.is_empty() {
+                self.lanes.remove(&lane);
+            }
+        }
+    }
+
+    /// Returns the lane in which something waits for a place: where something of that
+    /// place is, or the message that the place begins with.
+    fn lane_of(&mut self, channel: &str) -> &mut Lane<T> {
+        let is_it = |spot: &Spot| spot.channel == channel || spot.message == channel;
+        let found = self.lanes.iter().find(|(_, lane)| {
+            let waiting = lane.waiting.iter().map(|waiting| &waiting.spot);
+            lane.now.iter().chain(waiting).any(is_it)
+        });
+        let id = found.map(|(id, _)| *id);
+        let id = id.unwrap_or_else(|| self.lanes.keys().last().map_or(0, |last| last + 1));
+        self.lanes.entry(id).or_insert_with(|| Lane { now: None, waiting: VecDeque::new() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(sequence: u64) -> Option<Position> {
+        Some(Position { session: "s".into(), sequence, url: "u".into() })
+    }
+
+    fn spot(channel: &str, message: &str) -> Spot {
+        Spot { channel: channel.to_owned(), message: message.to_owned() }
+    }
+
+    /// Hears a message at the next place of the connection.
+    fn hear(lanes: &mut Lanes<&'static str>, channel: &str, message: &'static str) {
+        let number = lanes.open(at(lanes.n_heard + 1));
+        lanes.put(number, spot(channel, message), message);
+    }
+
+    fn names(due: &[Due<&'static str>]) -> Vec<&'static str> {
+        due.iter().map(|due| due.what).collect()
+    }
+
+    fn sequence(lanes: &Lanes<&'static str>) -> Option<u64> {
+        lanes.position().map(|position| position.sequence)
+    }
+
+    #[test]
+    fn a_place_waits_for_itself_and_for_no_other() {
+        let mut lanes = Lanes::default();
+        for (channel, message) in [("1", "a"), ("1", "b"), ("2", "c"), ("1", "d")] {
+            hear(&mut lanes, channel, message);
+        }
+        let first = lanes.due();
+        assert_eq!(names(&first), ["a", "c"]);
+        assert_eq!(lanes.due(), []);
+        lanes.ended(first[1].number, first[1].lane);
+        assert_eq!(lanes.due(), []);
+        lanes.ended(first[0].number, first[0].lane);
+        let second = lanes.due();
+        assert_eq!(names(&second), ["b"]);
+        lanes.ended(second[0].number, second[0].lane);
+        let third = lanes.due();
+        assert_eq!(names(&third), ["d"]);
+        lanes.ended(third[0].number, third[0].lane);
+        assert!(lanes.lanes.is_empty() && lanes.open.is_empty());
+    }
+
+    #[test]
+    fn what_is_said_in_a_thread_waits_for_the_message_that_it_begins_with() {
+        let mut lanes = Lanes::default();
+        hear(&mut lanes, "1", "7");
+        hear(&mut lanes, "7", "8");
+        let first = lanes.due();
+        assert_eq!(names(&first), ["7"]);
+        lanes.ended(first[0].number, first[0].lane);
+        let second = lanes.due();
+        // Nor does it overtake what is said there already.
+        hear(&mut lanes, "7", "9");
+        assert_eq!((names(&second), lanes.due()), (vec!["8"], vec![]));
+    }
+
+    #[test]
+    fn the_place_of_the_connection_is_that_before_the_first_that_is_not_dealt_with() {
+        let mut lanes = Lanes::default();
+        assert_eq!(sequence(&lanes), None);
+        for (channel, message) in [("1", "a"), ("2", "b"), ("3", "c")] {
+            hear(&mut lanes, channel, message);
+        }
+        assert_eq!(sequence(&lanes), None);
+        let due = lanes.due();
+        lanes.ended(due[1].number, due[1].lane);
+        assert_eq!(sequence(&lanes), None);
+        lanes.ended(due[0].number, due[0].lane);
+        assert_eq!(sequence(&lanes), Some(2));
+        let without = lanes.open(None);
+        lanes.ended(due[2].number, due[2].lane);
+        assert_eq!(sequence(&lanes), Some(3));
+        lanes.close(without);
+        assert_eq!(sequence(&lanes), Some(3));
+    }
+
+    #[test]
+    fn there_is_an_end_to_what_is_under_way() {
+        let mut lanes = Lanes::<()>::default();
+        let numbers: Vec<u64> = (0..MOST).map(|_| lanes.open(None)).collect();
+        assert!(lanes.is_full());
+        lanes.close(numbers[MOST / 2]);
+        assert!(!lanes.is_full());
+    }
+}

@@ -1,0 +1,93 @@
+//! Places that are slow, and others that do not wait for them.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::rig::{Rig, button};
+use crate::{
+    discord_double::{Fault, Message},
+    support::LIMIT,
+};
+
+/// Waits until a thread is being begun that nobody says is there.
+fn hang(rig: &Rig) {
+    let path = format!("POST /channels/{}/messages/", rig.channel);
+    rig.discord.plan(1, &path, Fault::Hang);
+    rig.ask("sim:echo=slow");
+    rig.discord
+        .wait_for("a call that hangs", LIMIT, |world| (world.faults_left() == 0).then_some(()));
+}
+
+fn has(said: &[Message], text: &str) -> bool {
+    said.iter().any(|message| message.content.contains(text))
+}
+
+#[test]
+fn commands_and_buttons_are_answered_in_time_whatever_a_message_waits_for() {
+    let rig = Rig::with(|_, settings| {
+        settings["agent"]["permissions"] = json!("ask");
+        settings["discord"]["threads"] = json!(true);
+    });
+    let barn = rig.discord.channel(rig.guild, "barn");
+    let thread = rig.discord.say(barn, rig.ann, &rig.mentioning("sim:tool"));
+    let asked = rig.asked_in(thread);
+    hang(&rig);
+    let commands = [
+        rig.slash(rig.channel, rig.ann, "status", json!({})),
+        rig.slash(rig.channel, rig.ann, "ask", json!({ "prompt": "sim:echo=next" })),
+        rig.slash(barn, rig.ann, "status", json!({})),
+    ];
+    let pressed = rig.discord.press(thread, rig.ann, asked.id, &button(&asked, "allow"));
+    for interaction in commands.into_iter().chain([pressed]) {
+        rig.discord.wait_for("an answer in time", LIMIT, |world| {
+            let state = world.interaction(interaction);
+            assert!(!state.failed, "{state:?}");
+            state.answered.then_some(())
+        });
+    }
+    rig.wait_for("what was allowed", thread, |said| has(said, "It pretended to run"));
+    // What was asked for after the message is done after it.
+    assert_eq!(rig.discord.interaction(commands[0]).content, None);
+    assert!(rig.told(commands[2]).contains("answers, with"));
+}
+
+#[test]
+fn a_thread_that_cannot_be_begun_holds_up_no_other_place() {
+    let rig = Rig::with(|_, settings| settings["discord"]["threads"] = json!(true));
+    hang(&rig);
+    let barn = rig.discord.channel(rig.guild, "barn");
+    let thread = rig.discord.say(barn, rig.bob, &rig.mentioning("sim:echo=quick"));
+    rig.wait_for("an answer in the barn", thread, |said| has(said, "You said quick."));
+    assert!(!has(&rig.discord.messages(rig.channel), "You said slow."));
+}
+
+#[test]
+fn a_message_that_waited_for_its_thread_is_told_again_after_a_crash() {
+    let mut rig = Rig::with(|_, settings| settings["discord"]["threads"] = json!(true));
+    hang(&rig);
+    // Others that come after it are dealt with, and noted.
+    let barn = rig.discord.channel(rig.guild, "barn");
+    let thread = rig.discord.say(barn, rig.bob, &rig.mentioning("sim:echo=quick"));
+    rig.wait_for("an answer in the barn", thread, |said| has(said, "You said quick."));
+    rig.crash_and_start();
+    let slow = rig.discord.messages(rig.channel)[0].id;
+    rig.wait_for("an answer to the first", slow, |said| has(said, "You said slow."));
+    let again = rig.discord.say(barn, rig.bob, &rig.mentioning("sim:echo=again"));
+    rig.wait_for("another answer", again, |said| has(said, "You said again."));
+    for (thread, text) in [(slow, "You said slow."), (thread, "You said quick.")] {
+        let said = rig.discord.messages(thread);
+        assert_eq!(said.iter().filter(|it| it.content.contains(text)).count(), 1, "{said:?}");
+    }
+}
+
+#[test]
+fn what_was_said_long_before_it_is_told_does_not_count_as_written_too_fast() {
+    let rig = Rig::behind(Duration::from_secs(7200), |_, settings| {
+        settings["discord"]["messages_per_minute"] = json!(1);
+    });
+    for number in 0..3 {
+        rig.ask(&format!("sim:echo=m{number}"));
+        rig.wait_for_text(&format!("You said m{number}."));
+    }
+}
