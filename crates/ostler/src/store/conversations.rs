@@ -159,6 +159,20 @@ pub(crate) async fn newest(conn: &mut Conn) -> Result<Option<Conversation>, Stor
     row.map(|row| Conversation::from_row(&row)).transpose()
 }
 
+/// Returns the places of a channel at which people spoke since a time, the one where
+/// somebody spoke last first.
+pub(crate) async fn lively_places(
+    conn: &mut Conn,
+    channel: &str,
+    since: Millis,
+    limit: u32,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT address FROM conversations WHERE channel = $1 AND last_user_at >= $2
+               ORDER BY last_user_at DESC LIMIT +$3";
+    let rows = conn.fetch_all(sql, values![channel, since, i64::from(limit)]).await?;
+    rows.iter().map(|row| row.text("address")).collect()
+}
+
 /// Lists conversations, newest first, beginning after one of them.
 pub(crate) async fn list(
     conn: &mut Conn,

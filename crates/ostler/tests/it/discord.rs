@@ -10,6 +10,7 @@ mod files;
 mod gateways;
 mod guide;
 mod media;
+mod missed;
 pub(crate) mod pages;
 mod quiet;
 pub(crate) mod rig;

@@ -43,7 +43,7 @@ use self::{
 pub(crate) use self::{
     chat::LIMITS,
     interact::Response,
-    lookup::{Application, Starts},
+    lookup::{Application, Seat, Starts},
     verdict::Trouble,
 };
 use super::{CertificateError, prepare_encryption};

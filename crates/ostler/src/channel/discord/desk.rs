@@ -8,6 +8,7 @@
 
 mod hear;
 mod lanes;
+mod missed;
 mod pressed;
 mod slash;
 
@@ -77,6 +78,8 @@ enum Ended {
     Turn { number: u64, lane: u64, dealt: Dealt },
     /// Something that waited for nobody.
     Aside { number: u64 },
+    /// The look for what was said while nobody listened.
+    Look { number: u64, found: Vec<Heard> },
     /// It was to be noted where the connection stands.
     Note { is_noted: bool },
 }
@@ -182,14 +185,21 @@ impl Desk {
     fn happened(&self, event: Event, round: &mut Round) {
         let number = round.lanes.open(event.position);
         match event.happening {
-            Happening::Connected { .. } => {
+            Happening::Connected { bot, missed_since, .. } => {
                 round.registering.cancel();
                 round.registering = CancellationToken::new();
                 let until = round.registering.clone();
                 self.spawn(|desk| async move {
                     until.run_until_cancelled(desk.register()).await;
                 });
-                round.lanes.close(number);
+                let Some(since) = missed_since else { return round.lanes.close(number) };
+                round.lanes.hold();
+                let desk = self.clone();
+                round.works.spawn(async move {
+                    let missed = Box::pin(desk.missed(since, &bot));
+                    let found = desk.intake.stop.run_until_cancelled(missed).await;
+                    Ended::Look { number, found: found.unwrap_or_default() }
+                });
             }
             Happening::Heard(heard) => {
                 let spot = heard.spot();
@@ -248,10 +258,15 @@ impl Desk {
                 round.lanes.ended(number, lane);
             }
             // What was not done because of a stop is told again.
-            Ended::Aside { .. } if self.intake.stop.is_cancelled() => {
+            Ended::Aside { .. } | Ended::Look { .. } if self.intake.stop.is_cancelled() => {
                 return false;
             }
             Ended::Aside { number } => round.lanes.close(number),
+            Ended::Look { number, found } => {
+                let found = found.into_iter();
+                let found = found.map(|heard| (heard.spot(), Deed::Heard(Box::new(heard))));
+                round.lanes.release(number, found.collect());
+            }
             Ended::Note { is_noted } => {
                 (round.noted_at, round.is_noting) = (Some(Instant::now()), false);
                 round.noted = round.noted.take().filter(|_| is_noted);

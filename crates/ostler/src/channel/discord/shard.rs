@@ -49,6 +49,10 @@ pub(crate) struct Position {
     pub(crate) session: String,
     pub(crate) sequence: u64,
     pub(crate) url: String,
+    /// The id of what was heard last: what is newer may have been missed if the session
+    /// cannot be gone on with.
+    #[serde(default)]
+    pub(crate) newest: Option<u64>,
 }
 
 /// Something that happened.
@@ -64,8 +68,9 @@ pub(crate) enum Happening {
     Connected {
         bot: Person,
         application: String,
-        /// Whether nothing was missed.
         is_resumed: bool,
+        /// Below which ids nothing was missed; nothing if nothing at all was.
+        missed_since: Option<u64>,
     },
     Heard(Heard),
     Pressed(Pressed),
@@ -87,6 +92,7 @@ pub(crate) async fn listen(
         return Ok(());
     };
     let (bot, application) = identity?;
+    let newest = connection.resume.as_ref().and_then(|position| position.newest);
     let position = connection.resume.clone().filter(|position| is_gateway(&position.url));
     let mut listener = Listener {
         connection,
@@ -94,6 +100,8 @@ pub(crate) async fn listen(
         application,
         places: Places::default(),
         position,
+        newest,
+        missed_since: None,
         events,
         is_told: false,
         n_losses: 0,

@@ -12,6 +12,12 @@ pub(super) fn time_of(id: &str) -> Option<Timestamp> {
     Timestamp::from_millisecond(EPOCH.checked_add(since)?).ok()
 }
 
+/// Returns the id below all that are given from a time on.
+pub(super) fn of_time(time: Timestamp) -> u64 {
+    let since = time.as_millisecond().saturating_sub(EPOCH).max(0);
+    u64::try_from(since).unwrap_or_default() << 22
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -21,8 +27,11 @@ mod tests {
         // From Discord's own description of its ids.
         let time = time_of("175928847299117063").unwrap();
         assert_eq!(time.as_millisecond(), 1_462_015_105_796);
+        assert!(of_time(time) <= 175_928_847_299_117_063);
+        assert_eq!(time_of(&of_time(time).to_string()), Some(time));
         for no_id in ["", "0", "x", "-1", "99999999999999999999"] {
             assert_eq!(time_of(no_id), None, "{no_id}");
         }
+        assert_eq!(of_time(Timestamp::UNIX_EPOCH), 0);
     }
 }

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use twilight_http::routing::Route;
+use twilight_model::channel::Message;
 
 use super::{Api, Trouble, id, to};
 use crate::channel::discord::{
@@ -16,6 +18,8 @@ use crate::channel::discord::{
 const THREAD: usize = 100;
 /// After how long without a word a thread is put away, in minutes.
 const PUT_AWAY: u16 = 1440;
+/// How many messages are asked for at once.
+const PAGE: u16 = 100;
 /// What says that a bot may read messages that do not mention it: the permission,
 /// and that of a bot that is in few servers only.
 const MAY_READ: u64 = 1 << 18 | 1 << 19;
@@ -26,6 +30,16 @@ pub(crate) struct Application {
     pub(crate) id: String,
     /// Whether it gets to read messages that do not mention it.
     pub(crate) may_read: bool,
+}
+
+/// A channel, and which server it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub(crate) place: Place,
+    /// Nothing for direct messages.
+    pub(crate) guild: Option<String>,
+    /// The id of the newest message that there is or was, if there was one.
+    pub(crate) last: Option<u64>,
 }
 
 /// How often a bot may still connect.
@@ -61,6 +75,15 @@ struct ReadChannel {
     name: Option<String>,
     #[serde(default)]
     parent_id: Option<String>,
+    #[serde(default)]
+    guild_id: Option<String>,
+    #[serde(default)]
+    last_message_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ReadMember {
+    roles: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -106,10 +129,48 @@ impl Api {
 
     /// Looks at a channel: whether the bot can see it, and what it is.
     pub(crate) async fn channel(&self, channel: &str) -> Result<Place, Trouble> {
+        Ok(self.seat(channel).await?.place)
+    }
+
+    /// Looks at a channel and where it is.
+    pub(crate) async fn seat(&self, channel: &str) -> Result<Seat, Trouble> {
         let route = Route::GetChannel { channel_id: id(channel)? };
         let read: ReadChannel = self.ask(to(&route)).await?;
         let is_thread = matches!(read.kind, 10..=12);
-        Ok(Place::new(read.name.as_deref(), read.parent_id.filter(|_| is_thread)))
+        let place = Place::new(read.name.as_deref(), read.parent_id.filter(|_| is_thread));
+        let last = read.last_message_id.and_then(|last| last.parse().ok());
+        Ok(Seat { place, guild: read.guild_id, last })
+    }
+
+    /// Returns the first messages of a channel after an id, the oldest first, and the
+    /// id to go on after if there may be more. What cannot be read is left out.
+    pub(crate) async fn messages_after(
+        &self,
+        channel: &str,
+        after: u64,
+    ) -> Result<(Vec<Message>, Option<u64>), Trouble> {
+        let route = Route::GetMessages {
+            channel_id: id(channel)?,
+            after: Some(after),
+            around: None,
+            before: None,
+            limit: Some(PAGE),
+        };
+        let read: Vec<Value> = self.ask(to(&route)).await?;
+        let is_full = read.len() >= usize::from(PAGE);
+        let number = |message: &Value| message.get("id")?.as_str()?.parse::<u64>().ok();
+        let last = read.iter().filter_map(number).max().filter(|_| is_full);
+        let messages = read.into_iter().filter_map(|one| serde_json::from_value(one).ok());
+        let mut messages: Vec<Message> = messages.collect();
+        messages.sort_by_key(|message| message.id);
+        Ok((messages, last))
+    }
+
+    /// Returns the roles that somebody has in a server.
+    pub(crate) async fn roles_of(&self, guild: &str, user: &str) -> Result<Vec<String>, Trouble> {
+        let route = Route::GetMember { guild_id: id(guild)?, user_id: id(user)? };
+        let ReadMember { roles } = self.ask(to(&route)).await?;
+        Ok(roles)
     }
 
     /// Begins a thread at a message; returns its id. If there is one already, it is

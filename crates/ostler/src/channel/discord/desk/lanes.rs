@@ -17,6 +17,8 @@ pub(super) struct Lanes<T> {
     /// Where the connection stood at the last thing that was heard.
     newest: Option<Position>,
     lanes: BTreeMap<u64, Lane<T>>,
+    /// How many look for what was said before all that waits.
+    n_holding: usize,
 }
 
 /// Something that is not dealt with.
@@ -24,6 +26,8 @@ pub(super) struct Lanes<T> {
 struct Open {
     /// Where the connection stood before it.
     before: Option<Position>,
+    /// How many parts of it are left.
+    n_left: usize,
 }
 
 /// What was said at one place, in its order.
@@ -59,8 +63,13 @@ pub(super) struct Due<T> {
 
 impl<T> Default for Lanes<T> {
     fn default() -> Self {
-        let (open, lanes) = (BTreeMap::new(), BTreeMap::new());
-        Self { n_heard: 0, open, newest: None, lanes }
+        Self {
+            n_heard: 0,
+            open: BTreeMap::new(),
+            newest: None,
+            lanes: BTreeMap::new(),
+            n_holding: 0,
+        }
     }
 }
 
@@ -81,16 +90,21 @@ impl<T> Lanes<T> {
     /// returns its number.
     pub(super) fn open(&mut self, at: Option<Position>) -> u64 {
         self.n_heard += 1;
-        self.open.insert(self.n_heard, Open { before: self.newest.clone() });
+        self.open.insert(self.n_heard, Open { before: self.newest.clone(), n_left: 1 });
         if at.is_some() {
             self.newest = at;
         }
         self.n_heard
     }
 
-    /// Closes something.
+    /// Closes something, or the last part of it.
     pub(super) fn close(&mut self, number: u64) {
-        self.open.remove(&number);
+        if let Some(open) = self.open.get_mut(&number) {
+            open.n_left = open.n_left.saturating_sub(1);
+            if open.n_left == 0 {
+                self.open.remove(&number);
+            }
+        }
     }
 
     /// Lets something wait for its turn.
@@ -98,8 +112,28 @@ impl<T> Lanes<T> {
         self.lane_of(&spot.channel).waiting.push_back(Waiting { number, spot, what });
     }
 
+    /// Holds everything back, until what was said before it is known.
+    pub(super) fn hold(&mut self) {
+        self.n_holding += 1;
+    }
+
+    /// Goes on after a hold, with parts of something that come before all that waits.
+    pub(super) fn release(&mut self, number: u64, found: Vec<(Spot, T)>) {
+        self.n_holding = self.n_holding.saturating_sub(1);
+        for (spot, what) in found.into_iter().rev() {
+            if let Some(open) = self.open.get_mut(&number) {
+                open.n_left += 1;
+            }
+            self.lane_of(&spot.channel).waiting.push_front(Waiting { number, spot, what });
+        }
+        self.close(number);
+    }
+
     /// Returns what can be dealt with now. Each has to be ended.
     pub(super) fn due(&mut self) -> Vec<Due<T>> {
+        if self.n_holding > 0 {
+            return Vec::new();
+        }
         let free = self.lanes.iter_mut().filter(|(_, lane)| lane.now.is_none());
         let due = free.filter_map(|(id, lane)| {
             let Waiting { number, spot, what } = lane.waiting.pop_front()?;
@@ -139,7 +173,7 @@ mod tests {
     use super::*;
 
     fn at(sequence: u64) -> Option<Position> {
-        Some(Position { session: "s".into(), sequence, url: "u".into() })
+        Some(Position { session: "s".into(), sequence, url: "u".into(), newest: None })
     }
 
     fn spot(channel: &str, message: &str) -> Spot {
@@ -213,6 +247,24 @@ mod tests {
         assert_eq!(sequence(&lanes), Some(3));
         lanes.close(without);
         assert_eq!(sequence(&lanes), Some(3));
+    }
+
+    #[test]
+    fn what_was_missed_comes_before_what_waits_and_is_part_of_what_found_it() {
+        let mut lanes = Lanes::default();
+        let connected = lanes.open(at(1));
+        lanes.hold();
+        hear(&mut lanes, "1", "new");
+        assert_eq!(lanes.due(), []);
+        lanes.release(connected, vec![(spot("1", "x"), "x"), (spot("1", "y"), "y")]);
+        let mut heard = Vec::new();
+        for expected in [None, None, Some(1)] {
+            assert_eq!(sequence(&lanes), expected);
+            let due = lanes.due();
+            heard.extend(names(&due));
+            lanes.ended(due[0].number, due[0].lane);
+        }
+        assert_eq!((heard, sequence(&lanes)), (vec!["x", "y", "new"], Some(2)));
     }
 
     #[test]

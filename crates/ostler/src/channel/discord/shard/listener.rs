@@ -3,6 +3,7 @@
 
 use std::{future, pin::pin, task::Poll, time::Duration};
 
+use jiff::{SignedDuration, Timestamp};
 use tokio::{sync::mpsc, time};
 use tokio_util::sync::CancellationToken;
 use twilight_gateway::{
@@ -16,7 +17,10 @@ use twilight_model::{
 };
 
 use super::{
-    super::heard::{Heard, Interacted, Person, Places, heard, interacted},
+    super::{
+        heard::{Heard, Interacted, Person, Places, heard, interacted},
+        snowflake,
+    },
     Connection, Event, Fatal, Happening, Position,
 };
 
@@ -39,6 +43,9 @@ const WANTED: EventTypeFlags = EventTypeFlags::READY
     .union(EventTypeFlags::INTERACTION_CREATE);
 /// How long closing may take.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How far the time at which a session begins may be wrong, beside what is known of our
+/// clock. What is heard twice by that is known by its name.
+const UNSURE: SignedDuration = SignedDuration::from_secs(10);
 /// After how many failures in a row the waits between attempts begin anew. They
 /// double, up to minutes.
 const FAILURES: u32 = 6;
@@ -52,6 +59,10 @@ pub(super) struct Listener {
     pub(super) application: String,
     pub(super) places: Places,
     pub(super) position: Option<Position>,
+    /// The id of what was heard last.
+    pub(super) newest: Option<u64>,
+    /// What that was before a session that began anew.
+    pub(super) missed_since: Option<u64>,
     pub(super) events: mpsc::Sender<Event>,
     /// Whether it was said that nobody is there to connect to.
     pub(super) is_told: bool,
@@ -90,6 +101,7 @@ impl Listener {
                 None => return Err(Fatal::ended()),
             };
             n_failures = 0;
+            self.see(&event);
             self.note(&shard);
             let happening = self.happening(event);
             let Some(happening) = stop.run_until_cancelled(happening).await else { break };
@@ -112,7 +124,7 @@ impl Listener {
         if let Some(url) = &self.connection.gateway_url {
             config = config.proxy_url(url.trim_end_matches('/').to_owned());
         }
-        if let Some(Position { session, sequence, url }) = self.position.clone() {
+        if let Some(Position { session, sequence, url, newest: _ }) = self.position.clone() {
             let url = url.trim_end_matches('/').to_owned();
             config = config.session(Session::new(sequence, session)).resume_url(url);
         }
@@ -127,7 +139,26 @@ impl Listener {
             session: session.id().to_owned(),
             sequence: session.sequence(),
             url,
+            newest: self.newest,
         });
+    }
+
+    /// Notes of what time an event is. What a session that begins anew does not tell of
+    /// was missed.
+    fn see(&mut self, event: &GatewayEvent) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the others are not told again")]
+        let id = match event {
+            GatewayEvent::MessageCreate(message) => message.id.get(),
+            GatewayEvent::InteractionCreate(interaction) => interaction.id.get(),
+            GatewayEvent::Ready(_) => {
+                self.missed_since = self.newest;
+                let skew = self.connection.api.clock_skew().unwrap_or_default();
+                let now = Timestamp::now().checked_sub(skew.saturating_add(UNSURE));
+                now.map(snowflake::of_time).unwrap_or_default()
+            }
+            _ => return,
+        };
+        self.newest = self.newest.max(Some(id));
     }
 
     /// Notes that something could not be read; returns whether that is because there
@@ -189,7 +220,8 @@ impl Listener {
     fn connected(&mut self, is_resumed: bool) -> Happening {
         (self.is_told, self.n_losses) = (false, 0);
         let (bot, application) = (self.bot.clone(), self.application.clone());
-        Happening::Connected { bot, application, is_resumed }
+        let missed_since = self.missed_since.take().filter(|_| !is_resumed);
+        Happening::Connected { bot, application, is_resumed, missed_since }
     }
 
     /// Returns what a message says. After a resume Discord does not tell again which

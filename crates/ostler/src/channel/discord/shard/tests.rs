@@ -34,7 +34,16 @@ impl Bot {
         Self { server, events, stop, listening }
     }
 
+    /// Returns what happened next, without the time of it.
     async fn next(&mut self) -> Event {
+        let mut event = self.next_timed().await;
+        if let Some(position) = &mut event.position {
+            assert!(position.newest.take().is_some());
+        }
+        event
+    }
+
+    async fn next_timed(&mut self) -> Event {
         time::timeout(SOON, self.events.recv()).await.expect("nothing happened").unwrap()
     }
 
@@ -45,7 +54,7 @@ impl Bot {
 }
 
 fn at(gateway: &Gateway, session: &str, sequence: u64) -> Position {
-    Position { session: session.to_owned(), sequence, url: gateway.url.clone() }
+    Position { session: session.to_owned(), sequence, url: gateway.url.clone(), newest: None }
 }
 
 fn said(id: &str, channel: &str, text: &str) -> Value {
@@ -66,7 +75,7 @@ fn text(event: &Event) -> &str {
 
 fn connected(is_resumed: bool) -> Happening {
     let bot = Person { id: "900".into(), name: "ostler".into(), is_bot: true };
-    Happening::Connected { bot, application: "800".into(), is_resumed }
+    Happening::Connected { bot, application: "800".into(), is_resumed, missed_since: None }
 }
 
 /// Takes a new bot in.
@@ -135,6 +144,31 @@ async fn a_restart_goes_on_where_it_was_left_and_waits_for_no_thread_that_it_doe
         assert_eq!((heard.text.as_str(), heard.is_astray), (expected, is_expected_astray));
     }
     assert!(bot.server.try_next().is_none());
+}
+
+#[tokio::test]
+async fn a_session_that_begins_anew_says_since_when_something_may_have_been_missed() {
+    let gateway = Gateway::start().await;
+    let position = Position { newest: Some(77), ..at(&gateway, "long-over", 41) };
+    let mut bot = Bot::start(&gateway, 8, Some(position)).await;
+    let mut line = gateway.accept().await;
+    assert_eq!(line.hear().await["op"], 6);
+    line.say(json!({"op": 9, "d": false})).await;
+    line.closed().await;
+    let mut line = gateway.accept().await;
+    line.hear().await;
+    line.ready(1, "s2").await;
+    let event = bot.next_timed().await;
+    let Happening::Connected { missed_since, .. } = event.happening else { panic!("{event:?}") };
+    assert_eq!(missed_since, Some(77));
+    // From now on nothing is missed, whatever was heard.
+    let ready_at = event.position.unwrap().newest.unwrap();
+    assert!(ready_at > 1 << 60, "{ready_at}");
+    let later = (u64::MAX >> 1).to_string();
+    line.tell(2, "MESSAGE_CREATE", said(&later, "50", "one")).await;
+    assert_eq!(bot.next_timed().await.position.unwrap().newest, Some(u64::MAX >> 1));
+    line.tell(3, "MESSAGE_CREATE", said("100", "50", "two")).await;
+    assert_eq!(bot.next_timed().await.position.unwrap().newest, Some(u64::MAX >> 1));
 }
 
 #[tokio::test]
