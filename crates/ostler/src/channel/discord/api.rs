@@ -48,8 +48,12 @@ pub(crate) use self::{
 };
 use super::{CertificateError, prepare_encryption};
 
-/// How long a call may take in all.
+/// How long a call may take in all, beside what its files take.
 const LIMIT: Duration = Duration::from_secs(20);
+/// How many bytes of files a slow line carries in a second.
+const LINE: u64 = 100_000;
+/// The longest that files may take.
+const LONGEST: Duration = Duration::from_secs(300);
 /// How often a call is sent that Discord has no time for. Without a bound, one
 /// that is refused without a word on when to come again would be sent without end.
 const TRIES: u32 = 4;
@@ -100,7 +104,8 @@ impl Api {
             .remember_invalid_token(false)
             // What all calls may do together is kept by `rate`.
             .ratelimiter(Some(RateLimiter::new(u16::MAX)))
-            .timeout(limit);
+            // That of a call is kept here, by what it carries.
+            .timeout(limit + LONGEST);
         let client = match base {
             Some(Base { place, is_http }) => client.proxy(place, is_http),
             None => client,
@@ -123,17 +128,22 @@ impl Api {
 
     /// Asks for something, and reads the answer.
     async fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Trouble> {
-        let answer = self.call(request).await?;
-        serde_json::from_slice(&answer).map_err(|_| Trouble::Garbled)
+        read(&self.call(request).await?)
     }
 
     /// Makes a call, and returns the body of the answer.
     async fn call(&self, request: RequestBuilder) -> Result<Vec<u8>, Trouble> {
+        self.call_as(request, Manner::default()).await
+    }
+
+    async fn call_as(&self, request: RequestBuilder, manner: Manner) -> Result<Vec<u8>, Trouble> {
         let request = request.build().map_err(|_| Trouble::Unmade("it cannot be written"))?;
         // What answers a button or a command is not bound to the limits of all calls.
         let is_bound = request.use_authorization_token();
-        let tries = Arc::new(Tries { is_bound, ..Tries::default() });
-        let by = Instant::now() + self.limit;
+        let most = if manner.takes_no { 1 } else { TRIES };
+        let tries = Arc::new(Tries { is_bound, most, ..Tries::default() });
+        let limit = self.limit + time_of(manner.bytes);
+        let by = Instant::now() + limit;
         let call = async {
             loop {
                 let mut calling = None;
@@ -146,7 +156,7 @@ impl Api {
                 }
                 let made = Instant::now();
                 match self.attempt(request.clone(), Arc::clone(&tries), calling).await {
-                    Err(Trouble::Limited) if is_bound => self.lull.begin(made),
+                    Err(Trouble::Limited) if is_bound && !manner.takes_no => self.lull.begin(made),
                     answered => return answered,
                 }
                 if tries.count() >= TRIES {
@@ -154,7 +164,7 @@ impl Api {
                 }
             }
         };
-        match time::timeout(self.limit, Box::pin(call)).await {
+        match time::timeout(limit, Box::pin(call)).await {
             Ok(answered) => answered,
             Err(_) => Err(Trouble::Late { was_sent: tries.count() > 0 }),
         }
@@ -190,9 +200,30 @@ impl Api {
     }
 }
 
+/// How a call is made.
+#[derive(Clone, Copy, Debug, Default)]
+struct Manner {
+    /// How many bytes of files it carries.
+    bytes: u64,
+    /// Whether it is not made again if Discord has no time for it, and no other call
+    /// waits because of that: it is this one alone that Discord does not want.
+    takes_no: bool,
+}
+
+/// Returns how long files may take.
+fn time_of(bytes: u64) -> Duration {
+    LONGEST.min(Duration::from_secs(bytes.div_ceil(LINE)))
+}
+
+fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Trouble> {
+    serde_json::from_slice(answer).map_err(|_| Trouble::Garbled)
+}
+
 /// How often a call was sent.
 #[derive(Debug, Default)]
 struct Tries {
+    /// How often it may be.
+    most: u32,
     /// Whether those that follow each other at once are held back.
     is_bound: bool,
     n: AtomicU32,
@@ -209,7 +240,7 @@ impl Tries {
     fn take(&self, begun: Instant) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let is_at_once = last.is_some_and(|at| at >= begun && at.elapsed() < lull::FIRST);
-        if (self.is_bound && is_at_once) || self.count() >= TRIES {
+        if (self.is_bound && is_at_once) || self.count() >= self.most {
             return false;
         }
         *last = Some(Instant::now());

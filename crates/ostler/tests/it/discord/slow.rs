@@ -91,3 +91,14 @@ fn what_was_said_long_before_it_is_told_does_not_count_as_written_too_fast() {
         rig.wait_for_text(&format!("You said m{number}."));
     }
 }
+
+#[test]
+fn an_answer_in_an_old_message_that_cannot_be_changed_any_more_is_sent_anew() {
+    let rig = Rig::behind(Duration::from_secs(7200), |rig, _| rig.discord.old_edits(0));
+    rig.ask("sim:slow=600 tell me all about it");
+    let answer = rig.wait_for_text("characters.");
+    assert!(answer.content.contains("This is Ostler"), "{}", answer.content);
+    let said = rig.wait_for("one answer", rig.channel, |said| said.len() == 1);
+    assert!(said[0].content.ends_with("characters."), "{said:?}");
+    assert!(rig.n_sent() > 1 && rig.discord.limited() > 0);
+}

@@ -86,6 +86,14 @@ impl Refusal {
         Self::new(404, 10063, "Unknown application command")
     }
 
+    pub(super) fn old_message() -> Self {
+        let message = "Maximum number of edits to messages older than 1 hour reached. \
+                       Try again later.";
+        let mut refusal = Self::new(429, 30046, message);
+        refusal.body["retry_after"] = 900.into();
+        refusal
+    }
+
     pub(super) fn too_large() -> Self {
         Self::new(413, 40005, "Request entity too large")
     }

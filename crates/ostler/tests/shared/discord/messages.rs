@@ -20,6 +20,8 @@ use super::{
 
 /// The permission to write.
 const SEND_MESSAGES: u64 = 1 << 11;
+/// From when on a message can be edited a few times only, in milliseconds.
+const OLD: u64 = 3_600_000;
 /// How long a nonce is remembered.
 const NONCE: Duration = Duration::from_secs(300);
 
@@ -179,8 +181,22 @@ impl World {
 
     pub(super) fn edit_message(&mut self, channel: u64, id: u64, form: &Form) -> Answer {
         let message = self.own(channel, id)?;
+        self.count_old_edit(id)?;
         let json = self.edit(message, form)?;
         Reply::ok(json)
+    }
+
+    /// Counts an edit of a message of more than an hour, of which there may be few.
+    fn count_old_edit(&mut self, id: u64) -> Result<(), Refusal> {
+        if time::now().saturating_sub(time::millis(id)) <= OLD {
+            return Ok(());
+        }
+        let n_edits = self.edited_old.entry(id).or_default();
+        if *n_edits >= self.old_edits {
+            return Err(Refusal::old_message());
+        }
+        *n_edits += 1;
+        Ok(())
     }
 
     /// Edits a message of the bot and tells of it.

@@ -18,7 +18,12 @@ pub(super) fn snowflake(millis: u64) -> u64 {
 
 /// Returns the moment that a snowflake was made, as text.
 pub(super) fn made_at(snowflake: u64) -> String {
-    text((snowflake >> 22) + EPOCH)
+    text(millis(snowflake))
+}
+
+/// Returns the milliseconds from 1970 until a snowflake was made.
+pub(super) fn millis(snowflake: u64) -> u64 {
+    (snowflake >> 22) + EPOCH
 }
 
 /// Returns a moment as Discord writes it.

@@ -22,6 +22,11 @@ impl Discord {
         self.shared.change(|world| world.patience = patience);
     }
 
+    /// Sets how often a message of more than an hour can be edited.
+    pub(crate) fn old_edits(&self, edits: u32) {
+        self.shared.change(|world| world.old_edits = edits);
+    }
+
     /// Sets how many requests a bucket allows in what time.
     pub(crate) fn limit(&self, bucket: Bucket, requests: u32, per: Duration) {
         self.shared.change(|world| world.limits.set(bucket, requests, per));

@@ -61,6 +61,9 @@ pub(crate) struct World {
     pub(super) patience: Duration,
     /// How far in the past all that is made is said to have been made.
     behind: Duration,
+    /// How often a message of more than an hour can be edited, and how often each was.
+    pub(super) old_edits: u32,
+    pub(super) edited_old: BTreeMap<u64, u32>,
 }
 
 impl World {
@@ -96,6 +99,8 @@ impl World {
             refused: BTreeSet::new(),
             patience: Duration::from_secs(3),
             behind,
+            old_edits: 3,
+            edited_old: BTreeMap::new(),
         };
         world.application = world.next_id();
         world.bot = world.add_user("ostler", true);

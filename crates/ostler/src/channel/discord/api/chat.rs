@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use twilight_http::{
     request::{Form, RequestBuilder},
     routing::Route,
 };
 
-use super::{Api, Trouble, id, payload, to, verdict::changed};
+use super::{Api, Manner, Trouble, id, payload, read, to, verdict::changed};
 use crate::{
     channel::{
         Next, SendError,
@@ -16,7 +17,7 @@ use crate::{
             Attachment, Changed, Chat, Choices, Content, Doing, Limits, Post, Posting, Stands,
             markup::Markup, measure::Measure,
         },
-        discord::names,
+        discord::{names, snowflake},
     },
     clock::Millis,
 };
@@ -32,7 +33,9 @@ pub(crate) const LIMITS: Limits = Limits {
     files: 10,
     file_bytes: 10_000_000,
     image_bytes: 10_000_000,
-    together_bytes: 100_000_000,
+    // More than 25 MB in one call is refused, whatever each file has; and all of them
+    // are sent anew whenever a call fails.
+    together_bytes: 25_000_000,
     kinds: None,
     measure: Measure::Characters,
     has_captions: true,
@@ -41,6 +44,9 @@ pub(crate) const LIMITS: Limits = Limits {
     // By its nonce, for some minutes.
     known_again: Some(Duration::from_secs(60)),
 };
+
+/// From when on a message is old, a little before Discord says so.
+const OLD: SignedDuration = SignedDuration::from_mins(59);
 
 /// A message, as far as it matters what Discord says of it.
 #[derive(Deserialize)]
@@ -77,7 +83,8 @@ impl Chat for Api {
             let request = to(&Route::CreateMessage { channel_id: id(place)? });
             let (names, files) = load(&posting.post.files)?;
             let request = with_files(request, &payload::posted(&posting, &names), &files)?;
-            let posted: Posted = self.ask(request).await?;
+            let manner = Manner { bytes: bytes_of(&files), takes_no: false };
+            let posted: Posted = read(&self.call_as(request, manner).await?)?;
             let is_as_sent =
                 posted.content.is_none_or(|content| content.trim() == posting.post.text.trim());
             Ok(Stands { message: posted.id, is_as_sent })
@@ -89,7 +96,16 @@ impl Chat for Api {
             let route = Route::UpdateMessage { channel_id: id(place)?, message_id: id(message)? };
             let (names, files) = load(&post.files)?;
             let request = with_files(to(&route), &payload::edited(post, &names), &files)?;
-            changed(self.call(request).await.map(|_| ()))
+            let takes_no = self.is_old(message);
+            let manner = Manner { bytes: bytes_of(&files), takes_no };
+            match self.call_as(request, manner).await {
+                Err(Trouble::Limited | Trouble::Late { was_sent: true }) if takes_no => {
+                    tracing::info!("an old message of Discord's is replaced by a new one");
+                    self.delete(place, message).await?;
+                    Ok(Changed::Gone)
+                }
+                called => changed(called.map(drop)),
+            }
         })
     }
 
@@ -104,6 +120,22 @@ impl Chat for Api {
         // Discord knows a message again by itself.
         Box::pin(async { Ok(Vec::new()) })
     }
+}
+
+impl Api {
+    /// Whether a message is so old that Discord changes it a few times only, and then
+    /// not for a long while (30046). That refusal looks like one for going too fast, of
+    /// which what calls Discord shows no more than that it was one.
+    fn is_old(&self, message: &str) -> bool {
+        let now = Timestamp::now().checked_sub(self.clock_skew().unwrap_or_default());
+        let since = |sent: Timestamp| now.ok().map(|now| now.duration_since(sent));
+        snowflake::time_of(message).and_then(since).is_some_and(|age| age > OLD)
+    }
+}
+
+fn bytes_of(files: &[File]) -> u64 {
+    let bytes = files.iter().map(|file| u64::try_from(file.bytes.len()).unwrap_or(u64::MAX));
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// Completes a request with a message and its files.

@@ -257,6 +257,65 @@ async fn refusals_and_silence_have_their_verdicts() {
     assert_eq!(error.reason, "Discord did not answer in time");
 }
 
+#[test]
+fn files_have_their_time_up_to_a_limit() {
+    for (bytes, seconds) in [(0, 0), (1, 1), (100_000, 1), (2_500_000, 25), (u64::MAX, 300)] {
+        assert_eq!(time_of(bytes), Duration::from_secs(seconds), "{bytes}");
+    }
+    // All that a message can have has the time that it takes.
+    assert!(time_of(chat::LIMITS.together_bytes) < LONGEST);
+}
+
+#[tokio::test]
+async fn a_call_that_carries_files_is_waited_for_longer() {
+    let content = Content::Bytes(vec![0; 100_000].into());
+    let files = vec![Attachment { name: "x".to_owned(), content }];
+    let post = Post { files, ..Post::default() };
+    let mut server = Server::start().await;
+    let api = api(&server, SHORT);
+    let start = Instant::now();
+    let posting = Posting { post: &post, nonce: "n", answers: None };
+    let (sent, ()) = tokio::join!(api.send("50", posting), async {
+        server.next().await.hold().await;
+    });
+    assert_eq!(sent.unwrap_err().reason, "Discord did not answer in time");
+    assert!(start.elapsed() >= SHORT + Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn an_old_message_that_discord_does_not_change_any_more_makes_way_for_a_new_one() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let post = post("done");
+    let refusal = json!({"message": "too many edits", "code": 30046, "retry_after": 900.0});
+    let start = Instant::now();
+    let (changed, ()) = tokio::join!(api.edit("50", "100", &post), async {
+        server.expect("PATCH /channels/50/messages/100", 429, &refusal).await;
+        server.expect("DELETE /channels/50/messages/100", 204, &Value::Null).await;
+    });
+    assert_eq!(changed, Ok(Changed::Gone));
+    // Nobody else had to wait for that.
+    let asked = server.expect("POST /channels/51/typing", 204, &Value::Null);
+    let (typed, ()) = tokio::join!(api.typing("51", None), asked);
+    typed.unwrap();
+    assert!(start.elapsed() < lull::FIRST, "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_new_message_is_changed_after_a_while_if_discord_has_no_time() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let post = post("done");
+    let message = crate::channel::discord::snowflake::of_time(Timestamp::now()).to_string();
+    let path = format!("PATCH /channels/50/messages/{message}");
+    let refusal = json!({"message": "slow down", "retry_after": 0.2, "global": true});
+    let (changed, ()) = tokio::join!(api.edit("50", &message, &post), async {
+        server.expect(&path, 429, &refusal).await;
+        server.expect(&path, 200, &json!({"id": message})).await;
+    });
+    assert_eq!(changed, Ok(Changed::Done));
+}
+
 #[tokio::test]
 async fn what_nobody_takes_was_certainly_not_sent() {
     // Nobody listens there.
