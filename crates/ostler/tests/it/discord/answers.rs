@@ -96,6 +96,33 @@ fn a_word_stops_what_runs_at_once() {
 }
 
 #[test]
+fn a_long_answer_is_a_file_if_that_is_wanted() {
+    let rig = Rig::with(|_, settings| settings["discord"]["long_answers"] = json!("file"));
+    rig.ask(&format!("sim:echo={}", "word-".repeat(1000)));
+    let said = rig.wait_for("an answer with a file", rig.channel, |said| {
+        said.iter().any(|message| !message.attachments.is_empty())
+    });
+    let [answer] = &said[..] else { panic!("{said:?}") };
+    let [file] = &answer.attachments[..] else { panic!("{answer:?}") };
+    let text = std::str::from_utf8(file.bytes()).unwrap();
+    assert_eq!(text.matches("word").count(), 1000, "{text}");
+    assert!(text.trim_end().ends_with("characters."), "{text}");
+}
+
+#[test]
+fn who_waits_long_is_shown_again_and_again_that_somebody_is_at_work() {
+    let rig = Rig::with(|_, settings| {
+        let reply = json!({ "typingIntervalSeconds": 1, "agent": { "kind": "claude" } });
+        settings["inbound"] = json!({ "reply": reply });
+    });
+    rig.ask("sim:hang");
+    rig.discord.wait_for("signs of typing", LIMIT, |world| {
+        let changes = world.changes(rig.channel).iter();
+        (changes.filter(|change| change.kind == ChangeKind::Typing).count() >= 4).then_some(())
+    });
+}
+
+#[test]
 fn what_an_agent_says_by_itself_goes_to_the_channel_for_that() {
     let rig = Rig::with(|rig, settings| {
         settings["discord"]["output_channel"] = json!(rig.channel.to_string());

@@ -28,6 +28,44 @@ fn only_who_asked_can_press_the_button_and_only_once() {
 }
 
 #[test]
+fn an_owner_can_press_the_button_of_somebody_else() {
+    let rig = Rig::with(|rig, settings| {
+        settings["agent"]["permissions"] = json!("ask");
+        settings["discord"]["owners"] = json!([rig.bob.to_string()]);
+    });
+    rig.ask("sim:tool");
+    let message = rig.asked();
+    rig.discord.press(rig.channel, rig.bob, message.id, &button(&message, "allow"));
+    rig.wait_for_text("It pretended to run");
+}
+
+#[test]
+fn a_question_is_answered_by_a_choice_or_in_words_of_ones_own() {
+    let rig = Rig::with(|rig, settings| {
+        let ostler = env!("CARGO_BIN_EXE_ostler").replace('\'', r"'\''");
+        let script = format!("#!/bin/sh\nexec '{ostler}' scripted --as opencode -- \"$@\"\n");
+        let path = rig.place.program("played-opencode", &script);
+        settings["agent"] = json!({ "default": "opencode", "path": path, "permissions": "ask" });
+    });
+    rig.ask("sim:question");
+    let message = rig.asked();
+    assert!(message.content.contains("Which colour?"), "{}", message.content);
+    let pressed = rig.discord.press(rig.channel, rig.ann, message.id, &button(&message, "text"));
+    let form = rig.discord.wait_for("a form", LIMIT, |world| world.interaction(pressed).modal);
+    assert_eq!(form["custom_id"], button(&message, "text"));
+    let sent = rig.discord.submit_modal(pressed, &[("text", "Piebald")]);
+    rig.wait_for_text("You chose Piebald.");
+    assert!(rig.discord.interaction(sent).answered);
+    rig.ask("sim:question");
+    let message = rig.asked();
+    let choice = button(&message, "option:0");
+    rig.discord.press(rig.channel, rig.ann, message.id, &choice);
+    rig.wait_for("another answer", rig.channel, |said| {
+        said.iter().filter(|message| message.content.contains("You chose ")).count() == 2
+    });
+}
+
+#[test]
 fn what_is_denied_is_not_done() {
     let rig = rig();
     rig.ask("sim:tool");

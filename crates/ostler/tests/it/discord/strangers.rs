@@ -29,6 +29,25 @@ fn nobody_is_answered_who_is_not_listed() {
 }
 
 #[test]
+fn a_role_lets_its_members_in_for_as_long_as_they_have_it() {
+    let mut role = 0;
+    let rig = Rig::with(|rig, settings| {
+        role = rig.discord.give_role(rig.guild, rig.ann);
+        settings["discord"]["roles"] = json!([role.to_string()]);
+    });
+    rig.discord.say(rig.channel, rig.bob, &rig.mentioning("sim:echo=bob"));
+    rig.ask("sim:echo=ann");
+    rig.wait_for_text("You said ann.");
+    rig.discord.take_role(rig.guild, rig.ann, role);
+    rig.ask("sim:echo=later");
+    let slash = rig.slash(rig.channel, rig.ann, "ask", json!({ "prompt": "hello" }));
+    assert!(rig.told(slash).contains("may not talk"));
+    let said = rig.discord.messages(rig.channel);
+    let n_answers = said.iter().filter(|it| it.author == rig.discord.bot_id()).count();
+    assert_eq!(n_answers, 1, "{said:?}");
+}
+
+#[test]
 fn by_default_that_is_everybody() {
     let rig = Rig::with(|_, settings| settings["discord"]["guilds"] = json!([]));
     for channel in [rig.channel, rig.discord.direct(rig.ann)] {
