@@ -40,6 +40,12 @@ pub(crate) struct Duty {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Until(Instant);
 
+impl Until {
+    pub(crate) fn is_over(self) -> bool {
+        self.0 <= Instant::now()
+    }
+}
+
 /// A duty that is kept until the gateway has ended.
 #[derive(Debug)]
 pub(crate) struct Held {

@@ -23,7 +23,7 @@ use crate::{
         pace::Pace,
     },
     gateway::{Gateway, policy::Policy},
-    store::{Store, choices, duties},
+    store::{Store, StoreError, choices, duties},
 };
 
 /// The wait after the connection was refused for good.
@@ -32,6 +32,8 @@ const REFUSED: Duration = Duration::from_secs(300);
 const WAITING: usize = 1000;
 /// The wait after a connection that ended for no reason.
 const PAUSE: Duration = Duration::from_secs(10);
+/// The wait before the store is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// How long what is under way may take to end.
 const ENDING: Duration = Duration::from_secs(3);
 
@@ -120,11 +122,13 @@ impl Parts {
             stop: until.clone(),
         };
         let desk = Desk { intake, api: Arc::clone(&self.api), policy: self.policy.clone() };
+        // Without it what was said meanwhile would be passed over.
+        let Some(resume) = self.position(kept, stop).await else { return Over::Stopped };
         let connection = Connection {
             token: self.token.clone(),
             gateway_url: self.gateway_url.clone(),
             api: Arc::clone(&self.api),
-            resume: self.position().await,
+            resume,
         };
         let over = {
             let listening = shard::listen(connection, tell, until.clone());
@@ -149,10 +153,22 @@ impl Parts {
         over
     }
 
-    /// Returns where an earlier connection stood.
-    async fn position(&self) -> Option<Position> {
-        let found = self.store.read((), |conn, ()| Box::pin(choices::find(conn, POSITION)));
-        let text: Option<String> = found.await.ok().flatten();
-        serde_json::from_str(&text?).ok()
+    /// Returns where an earlier connection stood, if there was one; nothing if the store
+    /// does not say so while this gateway has the duty.
+    async fn position(&self, kept: Until, stop: &CancellationToken) -> Option<Option<Position>> {
+        loop {
+            let found = self.store.read((), |conn, ()| Box::pin(choices::find(conn, POSITION)));
+            let found: Result<Option<String>, StoreError> = found.await;
+            match found {
+                Ok(text) => return Some(text.and_then(|text| serde_json::from_str(&text).ok())),
+                Err(error) => {
+                    tracing::warn!(%error, "where the connection to Discord stood is not known yet");
+                }
+            }
+            if kept.is_over() {
+                return None;
+            }
+            stop.run_until_cancelled(time::sleep(AGAIN)).await?;
+        }
     }
 }

@@ -5,22 +5,17 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     api::Message,
-    chat::{TwilioChat, WAITS, away},
+    chat::{TwilioChat, WAITS},
     code::{self, Meaning},
     desk,
     heard::{Form, Malformed},
     kind::Kind,
 };
 use crate::{
-    channel::{
-        Next, SendError,
-        chat::{Chat as _, Posting, Slot},
-        is_sid, place,
-    },
+    channel::{is_sid, place},
     clock::Millis,
     id::PermissionId,
     store::{
@@ -28,17 +23,14 @@ use crate::{
         audit::{self, Entry},
         contacts,
         outbox::{self, Reopened, Standing, State},
-        permissions::{self, StoredRequest},
-        posts::{self, Part, StoredPost},
+        permissions,
+        posts::{self, Part},
         turns,
     },
 };
 
 /// The wait before something is sent again.
 const AGAIN: Duration = Duration::from_secs(30);
-/// The shortest wait before a request for permission is asked again; the agent waits for
-/// it. Each is as long as the request has been open by then.
-const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// How often a message is sent in all.
 const MOST: i64 = 5;
 /// How long it may take until a message is noted of which Twilio tells at once.
@@ -102,8 +94,8 @@ enum Then {
     Later,
     /// It is sent again after a while.
     Again,
-    /// It is a request for permission, and asked again after a while.
-    AskAgain(Duration),
+    /// It is a request for permission, and asked again while it is open.
+    AskAgain,
     /// It is sent when the person writes.
     Wait,
     Lost,
@@ -114,9 +106,6 @@ enum Then {
 pub(crate) struct Delivery {
     pub(crate) store: Store,
     pub(crate) chats: Vec<TwilioChat>,
-    /// What is done beside what happens next.
-    pub(crate) tasks: TaskTracker,
-    pub(crate) stop: CancellationToken,
 }
 
 impl Delivery {
@@ -157,14 +146,13 @@ impl Delivery {
             Then::Again => {
                 tracing::warn!(id = %message, why, "a message did not arrive; it is sent again")
             }
-            Then::AskAgain(wait) => {
-                let after = wait.as_secs();
-                tracing::warn!(id = %message, why, "a request for permission did not arrive; it is asked again in {after} s, if it is open then");
-                self.ask_again(delivered, wait);
+            // By whoever shows the turn.
+            Then::AskAgain => {
+                tracing::warn!(id = %message, why, "a request for permission did not arrive; it is asked again while it is open");
             }
             Then::Wait => {
                 tracing::warn!(id = %message, why, "a message waits until its reader writes");
-                if let Some(chat) = self.chat(delivered.kind)
+                if let Some(chat) = self.chats.iter().find(|chat| chat.kind() == delivered.kind)
                     && let Err(error) = chat.call(&delivered.place).await
                 {
                     tracing::warn!(%error, "the template could not be sent");
@@ -178,125 +166,22 @@ impl Delivery {
     }
 }
 
-/// A request for permission that is asked again.
-struct Asking {
-    part: Part,
-    slot: Slot,
-    requests: Vec<StoredRequest>,
-}
-
-impl Delivery {
-    fn chat(&self, kind: Kind) -> Option<&TwilioChat> {
-        self.chats.iter().find(|chat| chat.kind() == kind)
-    }
-
-    /// Asks again for what did not arrive, for as long as somebody waits for the answer.
-    fn ask_again(&self, delivered: &Delivered, wait: Duration) {
-        let Some(chat) = self.chat(delivered.kind).cloned() else { return };
-        let (delivery, message, stop) =
-            (self.clone(), delivered.message.clone(), self.stop.clone());
-        self.tasks.spawn(async move {
-            stop.run_until_cancelled(delivery.ask_until(&chat, &message, wait)).await;
-        });
-    }
-
-    async fn ask_until(&self, chat: &TwilioChat, message: &str, mut wait: Duration) {
-        let args = (chat.kind().channel(), message.to_owned());
-        let part = self.store.read(args, |conn, (channel, message)| {
-            Box::pin(posts::by_message(conn, channel, message))
-        });
-        let part: Result<_, StoreError> = part.await;
-        // What is known by another name was sent again by whoever shows it.
-        let Ok(Some(part)) = part else { return };
-        loop {
-            time::sleep(wait).await;
-            let error = match self.ask(chat, &part).await {
-                Ok(()) => return,
-                Err(error) => error,
-            };
-            let SendError { reason, next, .. } = error;
-            match next {
-                Next::Retry { after } => {
-                    wait = wait.saturating_mul(2).max(after.unwrap_or_default())
-                }
-                Next::GiveUp if reason == WAITS => wait = ASK_AGAIN,
-                Next::GiveUp => {
-                    return tracing::error!(
-                        id = message,
-                        reason,
-                        "a request for permission was not asked again"
-                    );
-                }
-            }
-            tracing::warn!(
-                id = message,
-                reason,
-                "a request for permission could not be asked again yet"
-            );
-        }
-    }
-
-    /// Asks again what a part of an answer asks, if that is open.
-    async fn ask(&self, chat: &TwilioChat, part: &Part) -> Result<(), SendError> {
-        let open = self.store.read(part.clone(), |conn, part| Box::pin(still_asked(conn, part)));
-        let Some(Asking { part, slot, requests }) = open.await.map_err(away)? else {
-            return Ok(());
-        };
-        let Some(post) = desk::shown(&requests, &slot, chat.limits()) else { return Ok(()) };
-        self.note_asked(&part, None).await.map_err(away)?;
-        let nonce = format!("{}:{slot}:again", part.subject.id);
-        let posting = Posting { post: &post, nonce: &nonce, answers: None };
-        let stands = chat.send(&part.subject.place, posting).await?;
-        self.note_asked(&part, Some(stands.message)).await.map_err(away)
-    }
-
-    /// Notes by which message something is asked; none while it is on its way.
-    async fn note_asked(&self, part: &Part, message: Option<String>) -> Result<(), StoreError> {
-        let post = StoredPost { slot: part.slot.clone(), message, posted_at: Millis::now() };
-        let args = (part.subject.clone(), post);
-        let noted = self.store.write_repeatable(args, |conn, (subject, post)| {
-            Box::pin(posts::note(conn, subject, post))
-        });
-        noted.await
-    }
-}
-
-/// Returns a request with those of its turn, if its answer is waited for.
-async fn still_asked(conn: &mut Conn, part: &Part) -> Result<Option<Asking>, StoreError> {
-    let Some(slot) = Slot::parse(&part.slot) else { return Ok(None) };
-    let Some(id) = desk::request_of(&part.slot) else { return Ok(None) };
-    let Some(request) = open_request(conn, id).await? else { return Ok(None) };
-    let requests = permissions::of_turn(conn, request.request.turn).await?;
-    Ok(Some(Asking { part: part.clone(), slot, requests }))
-}
-
-async fn open_request(
-    conn: &mut Conn,
-    id: PermissionId,
-) -> Result<Option<StoredRequest>, StoreError> {
+/// Whether an agent waits for the answer to a request.
+async fn is_open(conn: &mut Conn, id: PermissionId) -> Result<bool, StoreError> {
     let found = permissions::find(conn, id).await?;
-    let Some(request) = found.filter(|found| found.resolution.is_none()) else { return Ok(None) };
-    let is_running = turns::is_running(conn, request.request.turn).await?;
-    Ok(is_running.then_some(request))
+    let Some(request) = found.filter(|found| found.resolution.is_none()) else { return Ok(false) };
+    turns::is_running(conn, request.request.turn).await
 }
 
 /// Decides what follows for a request for permission that did not arrive.
-async fn asked(
-    conn: &mut Conn,
-    id: PermissionId,
-    meaning: Meaning,
-    now: Millis,
-) -> Result<Then, StoreError> {
-    let Some(request) = open_request(conn, id).await? else { return Ok(Then::Nothing) };
+async fn asked(conn: &mut Conn, id: PermissionId, meaning: Meaning) -> Result<Then, StoreError> {
+    if !is_open(conn, id).await? {
+        return Ok(Then::Nothing);
+    }
     Ok(match meaning {
         Meaning::Lasting => Then::Lost,
         // He is called then, and it is sent soon after he writes.
-        Meaning::Window => Then::AskAgain(ASK_AGAIN),
-        Meaning::Passing | Meaning::File => {
-            let open = now.0.saturating_sub(request.request.asked_at.0);
-            let open = Duration::from_millis(u64::try_from(open).unwrap_or_default());
-            Then::AskAgain(ASK_AGAIN.max(open))
-        }
+        Meaning::Window | Meaning::Passing | Meaning::File => Then::AskAgain,
     })
 }
 
@@ -349,7 +234,7 @@ async fn failed(
         None => outbox::standing(conn, subject).await?,
     };
     let then = match request {
-        Some(id) => asked(conn, id, meaning, now).await?,
+        Some(id) => asked(conn, id, meaning).await?,
         None => decide(meaning, standing.as_ref()),
     };
     let reopened = match then {
@@ -359,7 +244,7 @@ async fn failed(
         }
         Then::Wait => Some(Reopened::Failed(WAITS)),
         Then::Lost => Some(Reopened::Failed(why)),
-        Then::Nothing | Then::Later | Then::AskAgain(_) => None,
+        Then::Nothing | Then::Later | Then::AskAgain => None,
     };
     if let (Some(Standing { id, state: State::Waiting | State::Sent, .. }), Some(reopened)) =
         (&standing, reopened)

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::{Mutex, MutexGuard, watch};
 
-pub(super) use self::answer::{request_of, shown};
+pub(super) use self::answer::request_of;
 use super::{
     bound::Bound,
     chat::{WAITS, WINDOW},

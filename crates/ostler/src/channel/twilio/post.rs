@@ -71,8 +71,7 @@ impl Post {
         let turnstile = Turnstile::default();
         let desk = Desk { intakes: intakes.collect(), own, bound, policy, turnstile };
         let missed = Arc::new(Notify::new());
-        let delivery =
-            Delivery { store: store.clone(), chats, tasks: tasks.clone(), stop: stop.clone() };
+        let delivery = Delivery { store: store.clone(), chats };
         let is_called = config.receives() == Receive::Webhook;
         let routes = match (token, config.public_url.clone()) {
             (Some(token), Some(public_url)) if is_called => webhook::routes(Calls {

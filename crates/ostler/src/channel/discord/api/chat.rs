@@ -8,6 +8,7 @@ use twilight_http::{
     request::{Form, RequestBuilder},
     routing::Route,
 };
+use twilight_model::channel::Message;
 
 use super::{Api, Manner, Trouble, id, payload, read, to, verdict::changed};
 use crate::{
@@ -44,6 +45,9 @@ pub(crate) const LIMITS: Limits = Limits {
     // By its nonce, for some minutes.
     known_again: Some(Duration::from_secs(60)),
 };
+
+/// By how much the clock of this machine may be ahead of Discord's unnoticed.
+const SKEW: SignedDuration = SignedDuration::from_secs(10);
 
 /// From when on a message is old, a little before Discord says so.
 const OLD: SignedDuration = SignedDuration::from_mins(59);
@@ -116,10 +120,31 @@ impl Chat for Api {
         })
     }
 
-    fn find<'a>(&'a self, _: &'a str, _: Posting<'a>, _: Millis) -> Doing<'a, Vec<Stands>> {
-        // Discord knows a message again by itself.
-        Box::pin(async { Ok(Vec::new()) })
+    fn find<'a>(
+        &'a self,
+        place: &'a str,
+        posting: Posting<'a>,
+        since: Millis,
+    ) -> Doing<'a, Vec<Stands>> {
+        Box::pin(async move {
+            let since = Timestamp::from_millisecond(since.0).unwrap_or(Timestamp::MIN);
+            let ahead = self.clock_skew().unwrap_or_default().max(SignedDuration::ZERO);
+            let since = since.saturating_sub(SKEW + ahead).unwrap_or(Timestamp::MIN);
+            let bot = self.me().await?;
+            let (messages, _) = self.messages_after(place, snowflake::of_time(since)).await?;
+            let own = messages.iter().filter(|message| message.author.id.to_string() == bot.id);
+            Ok(own.filter_map(|message| stands(message, &posting)).collect())
+        })
     }
+}
+
+/// Says how a message of the bot's stands there, if it is this one: it has the same
+/// text, or is the only one that says that it answers the same message.
+fn stands(message: &Message, posting: &Posting<'_>) -> Option<Stands> {
+    let is_as_sent = message.content.trim() == posting.post.text.trim();
+    let answered = message.reference.as_ref().and_then(|reference| reference.message_id);
+    let is_answer = answered.is_some_and(|id| Some(id.to_string().as_str()) == posting.answers);
+    (is_as_sent || is_answer).then(|| Stands { message: message.id.to_string(), is_as_sent })
 }
 
 impl Api {

@@ -11,7 +11,7 @@ use crate::{
     channel::{
         access::Rules,
         chat::{
-            Limits, Post, Slot,
+            Limits, Slot,
             draft::{Detail, Draft},
             intake::{Given, Intake},
         },
@@ -108,9 +108,6 @@ impl Desk {
         answer: Meant,
         rules: &Rules<'_>,
     ) -> Result<(), StoreError> {
-        if !intake.note_once(&heard.place, &heard.message).await? {
-            return Ok(());
-        }
         let given = Given {
             request: answer.request,
             choice: &answer.choice,
@@ -118,7 +115,10 @@ impl Desk {
             place: &heard.place,
             sender: &heard.from,
         };
-        if let Err(why) = intake.answer(given, rules).await {
+        // Decided first: a request is decided once, and what is not noted is told again.
+        let answered = intake.answer(given, rules).await;
+        let is_first = intake.note_once(&heard.place, &heard.message).await?;
+        if let (Err(why), true) = (answered, is_first) {
             intake.tell(&heard.place, &heard.message, why);
         }
         Ok(())
@@ -157,15 +157,6 @@ pub(crate) fn request_of(slot: &str) -> Option<PermissionId> {
         Some(Slot::Asked(id) | Slot::Page(id, _)) => id.parse().ok(),
         Some(Slot::Text(_) | Slot::Note) | None => None,
     }
-}
-
-/// Returns the message of a slot, as it was when the requests of a turn were shown.
-pub(crate) fn shown(requests: &[StoredRequest], slot: &Slot, limits: &Limits) -> Option<Post> {
-    let mut draft = Draft::new(limits, Detail::Quiet);
-    for stored in requests {
-        draft.event("permission", &event_of(stored));
-    }
-    draft.view().posts.into_iter().find(|(of, _)| of == slot).map(|(_, post)| post)
 }
 
 /// Returns the event that shows a request.
