@@ -3,7 +3,10 @@
 use serde_json::json;
 
 use super::rig::Rig;
-use crate::support::{LIMIT, until};
+use crate::{
+    discord_double::Fault,
+    support::{LIMIT, until},
+};
 
 /// Says something that no session is told of, and has the bot connect again.
 fn miss(rig: &Rig, say: impl FnOnce()) {
@@ -31,6 +34,8 @@ fn what_is_said_where_people_talk_to_the_bot_is_answered_once() {
     rig.wait_for_text("You said two.");
     until("the log says it", || rig.log().contains("looked for what was said").then_some(()));
     // Nothing of it is answered again, whatever else is missed.
+    let path = format!("GET /channels/{}/messages", rig.channel);
+    rig.discord.plan(1, &path, Fault::Fail(500));
     miss(&rig, || {
         rig.ask("sim:echo=three");
     });

@@ -65,7 +65,8 @@ impl Desk {
             if seen.contains(&place) {
                 continue;
             }
-            if seen.len() >= PLACES || look.found.len() >= MOST {
+            let is_late = Instant::now() >= look.by;
+            if is_late || seen.len() >= PLACES || look.found.len() >= MOST {
                 tracing::warn!("not all that was said meanwhile on Discord is looked for");
                 break;
             }
