@@ -293,3 +293,63 @@ impl Poster {
 pub(crate) fn clock() -> u64 {
     u64::try_from(Millis::now().0).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        channel::{
+            SMS,
+            chat::{
+                Limits,
+                testing::{Fake, by_numbers},
+            },
+        },
+        store::testing::on_both,
+    };
+
+    const LONG_AGO: Duration = Duration::from_secs(600);
+
+    fn subject() -> Subject {
+        Subject { id: "job".to_owned(), channel: SMS.to_owned(), place: "+1".to_owned() }
+    }
+
+    /// Notes that a message was about to be sent when its gateway was killed.
+    async fn note_begun(store: &Store, slot: &Slot, posted_at: Millis) {
+        let post = StoredPost { slot: slot.to_string(), message: None, posted_at };
+        let args = (subject(), post);
+        store.must(args, |conn, (subject, post)| Box::pin(posts::note(conn, subject, post))).await;
+    }
+
+    fn view() -> View {
+        View { posts: vec![(Slot::Text(0), Post::of("an answer"))], is_final: true }
+    }
+
+    on_both! {
+        async fn what_may_have_been_sent_too_long_ago_to_be_known_again_is_looked_for(store: Store) {
+            let known_again = Some(Duration::from_secs(60));
+            let (fake, mut posted) = Fake::new(Limits { known_again, ..by_numbers() });
+            let stands = Stands { message: "there".to_owned(), is_as_sent: true };
+            fake.standing.lock().unwrap().push(stands);
+            note_begun(&store, &Slot::Text(0), Millis::now().before(LONG_AGO)).await;
+            let mut poster = Poster::open(fake, store, subject(), None).await.unwrap();
+            poster.finish(&view()).await.unwrap();
+            assert_eq!(poster.last_message(), Some("there"));
+            assert!(posted.try_recv().is_err());
+        }
+
+        async fn what_is_known_again_by_its_name_is_sent_again_and_not_looked_for(store: Store) {
+            let known_again = Some(LONG_AGO);
+            let (fake, mut posted) = Fake::new(Limits { known_again, ..by_numbers() });
+            let stands = Stands { message: "another".to_owned(), is_as_sent: true };
+            fake.standing.lock().unwrap().push(stands);
+            note_begun(&store, &Slot::Text(0), Millis::now()).await;
+            let mut poster = Poster::open(fake, store, subject(), None).await.unwrap();
+            poster.finish(&view()).await.unwrap();
+            assert_eq!(poster.last_message(), Some("job:text:0:0"));
+            assert_eq!(posted.try_recv().unwrap(), Post::of("an answer"));
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! A chat for tests.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
@@ -16,12 +16,22 @@ pub(crate) struct Fake {
     posted: mpsc::UnboundedSender<Post>,
     /// How many of the next messages it refuses for good.
     n_refused: AtomicUsize,
+    /// What is found there when something is looked for.
+    pub(crate) standing: Mutex<Vec<Stands>>,
 }
 
 impl Fake {
     pub(crate) fn new(limits: Limits) -> (Arc<Self>, mpsc::UnboundedReceiver<Post>) {
         let (posted, to) = mpsc::unbounded_channel();
-        (Arc::new(Self { limits, posted, n_refused: AtomicUsize::new(0) }), to)
+        (
+            Arc::new(Self {
+                limits,
+                posted,
+                n_refused: AtomicUsize::new(0),
+                standing: Mutex::default(),
+            }),
+            to,
+        )
     }
 
     /// Does not take the next message.
@@ -63,7 +73,7 @@ impl Chat for Fake {
     }
 
     fn find<'a>(&'a self, _: &'a str, _: Posting<'a>, _: Millis) -> Doing<'a, Vec<Stands>> {
-        Box::pin(async { Ok(Vec::new()) })
+        Box::pin(async { Ok(self.standing.lock().unwrap().clone()) })
     }
 }
 

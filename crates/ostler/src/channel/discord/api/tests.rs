@@ -83,6 +83,44 @@ async fn a_message_that_stood_there_before_is_told_from_one_that_was_sent_now() 
 }
 
 #[tokio::test]
+async fn what_may_have_been_sent_is_found_by_its_text_or_by_what_it_answers() {
+    let message = |id: u32, author: u32, content: &str, answers: Value| {
+        json!({
+            "id": id.to_string(), "channel_id": "50", "type": 0, "content": content,
+            "author": {"id": author.to_string(), "username": "x", "discriminator": "0",
+                "avatar": null},
+            "message_reference": answers, "attachments": [], "components": [],
+            "edited_timestamp": null, "embeds": [], "mention_everyone": false,
+            "mention_roles": [], "mentions": [], "pinned": false, "tts": false,
+            "timestamp": "2026-11-18T01:00:00.000000+00:00",
+        })
+    };
+    let answers = |id: &str| json!({"message_id": id});
+    let found = json!([
+        message(105, 900, "something else", answers("8")),
+        message(104, 900, "hel", answers("9")),
+        message(103, 900, "hello", json!(null)),
+        message(102, 7, "hello", answers("9")),
+    ]);
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let post = post("hello");
+    let posting = Posting { post: &post, nonce: "n", answers: Some("9") };
+    let since = crate::clock::Millis(1_794_816_000_000);
+    let (stands, ()) = tokio::join!(api.find("50", posting, since), async {
+        let asked = server.next().await;
+        assert_eq!(asked.what, "GET /users/@me");
+        asked.answer(200, &json!({"id": "900", "username": "ostler", "bot": true}));
+        let asked = server.next().await;
+        assert!(asked.what.starts_with("GET /channels/50/messages"), "{}", asked.what);
+        asked.answer(200, &found);
+    });
+    let stands = stands.unwrap().into_iter().map(|it| (it.message, it.is_as_sent));
+    let expected = [("103".to_owned(), true), ("104".to_owned(), false)];
+    assert_eq!(stands.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
 async fn files_go_along_under_harmless_names() {
     let file = |name: &str, content| Attachment { name: name.to_owned(), content };
     let files = vec![
