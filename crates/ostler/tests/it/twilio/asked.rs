@@ -391,7 +391,7 @@ fn in_a_group_an_answer_may_have_a_call_and_a_word_needs_one() {
         let (rig, group) = in_group(|_, _| {});
         rig.wait_for_said(&group, "Permission to run a command");
         rig.wait_until_noted();
-        for other in ["yes", "ok", "no"] {
+        for other in ["no", "ok", "yes"] {
             rig.twilio.say_in_group(&group, &rig.ann, other);
         }
         rig.twilio.say_in_group(&group, &rig.ann, answer);
