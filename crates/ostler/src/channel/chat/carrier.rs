@@ -88,6 +88,7 @@ impl Carrier {
         let limits = chat.limits().clone();
         let opened = Poster::open(chat, self.store.clone(), subject, answers).await;
         let mut poster = opened.map_err(away)?;
+        let is_settled = self.settle(&mut poster, &limits).await.is_ok();
         match &reply.error {
             None => {
                 let policy = Arc::clone(&self.policy.borrow());
@@ -104,12 +105,15 @@ impl Carrier {
             // What came of the answer before stays.
             Some(error) => poster.note_below(Post::of(told(error, &limits))).await?,
         }
-        // The answer does not wait for what is around it.
-        match self.settle(&mut poster, &limits).await {
-            Err(SendError { next: Next::GiveUp, reason, .. }) => {
-                tracing::info!(reason, "what was asked on the way still looks open");
+        // The answer did not wait for what is around it.
+        if !is_settled && let Err(error) = self.settle(&mut poster, &limits).await {
+            match error.next {
+                Next::GiveUp => {
+                    let reason = error.reason;
+                    tracing::info!(reason, "what was asked on the way still looks open");
+                }
+                Next::Retry { .. } => return Err(error),
             }
-            settled => settled?,
         }
         Ok(Sent { message: poster.last_message().map(str::to_owned) })
     }

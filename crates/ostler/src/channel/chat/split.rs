@@ -37,7 +37,7 @@ pub(crate) fn split(text: &str, limit: usize, measure: Measure) -> Vec<Piece> {
         let opening = open.map(|fence| fence.opening(limit, measure)).unwrap_or_default();
         let closing = open.map_or(0, |fence| fence.closing_length(limit));
         let room = limit - measure.of(&opening);
-        let begin = without_wide_indent(solid, line, room.saturating_sub(closing));
+        let begin = without_wide_indent(solid, line, room.saturating_sub(closing), measure);
         let window = Window { text: solid, begin, open, room, limit, measure };
         let (end, fence, next) = match window.next() {
             Next::Rest { open } => (solid.len(), open, None),
@@ -72,9 +72,10 @@ fn white_at(text: &str, at: usize) -> &str {
 }
 
 /// Passes over an indent that leaves no room for what is indented.
-fn without_wide_indent(text: &str, line: usize, room: usize) -> usize {
+fn without_wide_indent(text: &str, line: usize, room: usize, measure: Measure) -> usize {
     let indent = white_at(text, line);
-    let is_wide = indent.chars().nth(room / 2).is_some() || room < 2;
+    let is_wide = indent.chars().nth(room / 2).is_some()
+        || measure.of(indent).saturating_add(measure.widest()) > room;
     if is_wide { line + indent.len() } else { line }
 }
 

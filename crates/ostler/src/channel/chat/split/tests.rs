@@ -301,3 +301,12 @@ fn code_within_a_list_is_closed_and_opened_again_too() {
         }
     }
 }
+
+#[test]
+fn an_indent_that_leaves_no_room_for_a_wide_character_is_left_out() {
+    for text in [" 👩\u{200d}👧", " 🐎", "  🐎\n 🐎"] {
+        for piece in split(text, 2, Measure::Utf16) {
+            assert!(!piece.text.trim().is_empty(), "{text:?}: {piece:?}");
+        }
+    }
+}
