@@ -21,6 +21,7 @@ pub(crate) mod post;
 mod signature;
 mod template;
 mod webhook;
+mod window;
 
 use std::{fmt, sync::Arc};
 

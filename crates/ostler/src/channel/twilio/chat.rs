@@ -1,6 +1,6 @@
 //! WhatsApp, SMS and groups as chats: messages are sent, and stay as they are.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -16,40 +16,31 @@ use super::{
 use crate::{
     channel::{
         Next, SendError,
-        chat::{Changed, Chat, Doing, Limits, Look, Post, Posting, Slot, Stands},
+        chat::{Changed, Chat, Doing, Limits, Look, Post, Posting, Stands},
     },
     clock::Millis,
     config::{Receive, Twilio},
     gateway::policy::Policy,
     media::hosting::Hosting,
-    store::{
-        Store, StoreError, contacts,
-        posts::{self, StoredPost, Subject},
-    },
+    store::{Store, StoreError},
 };
 
-/// For how long somebody on WhatsApp can be answered.
-pub(crate) const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 /// What messages of a trial account begin with.
 const TRIAL: &str = "Sent from your Twilio trial account -";
 /// How far clocks may be apart.
 const SKEW: SignedDuration = SignedDuration::from_secs(120);
-/// Why something waits until somebody writes. It is sent then, by this very reason.
-pub(crate) const WAITS: &str = "the person has not written for a day, and WhatsApp takes nothing but templates until he does; \
-     it is sent when he writes";
-
 /// One sort of conversations.
 #[derive(Clone, Debug)]
 pub(crate) struct TwilioChat {
-    kind: Kind,
+    pub(super) kind: Kind,
     limits: Limits,
-    api: Arc<Api>,
+    pub(super) api: Arc<Api>,
     hosting: Hosting,
     config: Arc<Twilio>,
     /// Whether Twilio says what became of messages.
     is_called: bool,
-    store: Store,
-    policy: watch::Receiver<Arc<Policy>>,
+    pub(super) store: Store,
+    pub(super) policy: watch::Receiver<Arc<Policy>>,
 }
 
 impl TwilioChat {
@@ -70,7 +61,7 @@ impl TwilioChat {
     }
 
     /// Makes a message to somebody, with nothing in it.
-    fn to(&self, place: &str) -> Outgoing {
+    pub(super) fn to(&self, place: &str) -> Outgoing {
         let (from, service) = match self.kind {
             Kind::WhatsApp => (self.config.whatsapp_number(), None),
             Kind::Sms => (self.config.sms_from.as_deref(), self.config.messaging_service.clone()),
@@ -108,103 +99,6 @@ impl TwilioChat {
             urls.extend(self.url(&link.path()));
         }
         Ok(urls)
-    }
-
-    /// Returns an error if WhatsApp would take nothing for somebody now. He is called
-    /// by a template then, once.
-    async fn check_window(&self, place: &str) -> Result<(), SendError> {
-        if self.kind != Kind::WhatsApp || self.is_window_open(place).await? {
-            return Ok(());
-        }
-        self.call(place).await?;
-        // He may have written meanwhile.
-        if self.is_window_open(place).await? {
-            return Ok(());
-        }
-        Err(waits())
-    }
-
-    /// Notes that nothing reaches somebody until he writes, for Twilio says so, and calls
-    /// him; returns why something waits.
-    async fn close_window(&self, place: &str) -> Result<SendError, SendError> {
-        let args = (self.kind.channel(), place.to_owned());
-        let noted = self.store.write_repeatable(args, |conn, (channel, place)| {
-            Box::pin(contacts::silent(conn, channel, place))
-        });
-        noted.await.map_err(away)?;
-        self.call(place).await?;
-        Ok(waits())
-    }
-
-    /// Whether somebody has written within a day.
-    async fn is_window_open(&self, place: &str) -> Result<bool, SendError> {
-        let args = (self.kind.channel(), place.to_owned());
-        let contact = self
-            .store
-            .read(args, |conn, (channel, place)| Box::pin(contacts::find(conn, channel, place)));
-        let contact = contact.await.map_err(away)?;
-        let until = contact.map(|contact| contact.heard_at.after(WINDOW));
-        Ok(until.is_some_and(|until| Millis::now() < until))
-    }
-
-    /// Tells somebody by a template that something waits for him, once until he
-    /// writes.
-    pub(crate) async fn call(&self, place: &str) -> Result<(), SendError> {
-        let Some(template) = self.policy.borrow().twilio.window_template.clone() else {
-            tracing::warn!(
-                "a message by WhatsApp waits until its reader writes: he has not for a day. \
-                 twilio.window_template names a template that would call him"
-            );
-            return Ok(());
-        };
-        let args = (self.kind.channel(), place.to_owned(), Millis::now());
-        let is_new = self.store.write(args, |conn, (channel, place, now)| {
-            Box::pin(contacts::called(conn, channel, place, *now))
-        });
-        if !is_new.await.map_err(away)? {
-            return Ok(());
-        }
-        let template = Some((template, "{}".to_owned()));
-        let sent = self.api.send(&Outgoing { template, ..self.to(place) }).await;
-        let error = match sent {
-            Ok(message) => {
-                tracing::info!("somebody on WhatsApp was called by the template");
-                return self.note_call(place, message).await.map_err(away);
-            }
-            Err(trouble) => SendError::from(trouble),
-        };
-        if error.is_unsure {
-            tracing::warn!(why = error.reason, "the template may have been sent");
-            return Ok(());
-        }
-        let args = (self.kind.channel(), place.to_owned());
-        let noted = self.store.write_repeatable(args, |conn, (channel, place)| {
-            Box::pin(contacts::not_called(conn, channel, place))
-        });
-        noted.await.map_err(away)?;
-        match error.next {
-            Next::Retry { .. } => Err(error),
-            Next::GiveUp => {
-                tracing::error!(
-                    why = error.reason,
-                    "the template was not sent; check twilio.window_template"
-                );
-                Ok(())
-            }
-        }
-    }
-
-    /// Notes by which message somebody was called, so that it is heard of if that does
-    /// not arrive.
-    async fn note_call(&self, place: &str, message: String) -> Result<(), StoreError> {
-        let (channel, place) = (self.kind.channel().to_owned(), place.to_owned());
-        let subject = Subject { id: format!("call:{place}"), channel, place };
-        let slot = Slot::Note.to_string();
-        let post = StoredPost { slot, message: Some(message), posted_at: Millis::now() };
-        let noted = self.store.write_repeatable((subject, post), |conn, (subject, post)| {
-            Box::pin(posts::note(conn, subject, post))
-        });
-        noted.await
     }
 
     /// Returns the template that a post is sent by, if it is, and what it is filled with.
@@ -363,11 +257,6 @@ fn has_decisions(post: &Post) -> bool {
 fn is_same(body: Option<&str>, text: &str) -> bool {
     let body = body.unwrap_or_default().trim();
     body.strip_prefix(TRIAL).unwrap_or(body).trim() == text.trim()
-}
-
-/// It is sent when the person writes.
-fn waits() -> SendError {
-    SendError { reason: WAITS.to_owned(), next: Next::GiveUp, is_unsure: false }
 }
 
 /// The store is away; nothing has left by that.

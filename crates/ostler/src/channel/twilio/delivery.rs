@@ -8,11 +8,12 @@ use tokio::time;
 
 use super::{
     api::Message,
-    chat::{TwilioChat, WAITS},
+    chat::TwilioChat,
     code::{self, Meaning},
     desk,
     heard::{Form, Malformed},
     kind::Kind,
+    window::WAITS,
 };
 use crate::{
     channel::{is_sid, place},

@@ -14,9 +14,9 @@ use tokio::sync::{Mutex, MutexGuard, watch};
 pub(super) use self::answer::request_of;
 use super::{
     bound::Bound,
-    chat::{WAITS, WINDOW},
     heard::Heard,
     kind::Kind,
+    window::{WAITS, WINDOW},
 };
 use crate::{
     channel::{

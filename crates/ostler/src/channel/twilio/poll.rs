@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     api::{Api, Listed, Message, Wanted},
-    chat::WAITS,
     delivery::{Delivered, Delivery},
     desk::Desk,
     heard::{Heard, medium},
     kind::Kind,
+    window::WAITS,
 };
 use crate::{
     channel::chat::intake::NotTaken,

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Live, Stage, act::Show, lock};
 use crate::{
     channel::chat::{
-        Chats, Duty,
+        Chats, Share,
         draft::{Detail, Draft},
     },
     gateway::{
@@ -181,10 +181,10 @@ impl Pump {
 
     async fn event(&mut self, stored: &StoredEvent) -> Result<(), StoreError> {
         let Some(turn) = stored.event.turn else { return Ok(()) };
-        match self.chats.duty() {
-            Duty::All => {}
-            Duty::Some => self.leave_closed(),
-            Duty::None => {
+        match self.chats.share() {
+            Share::All => {}
+            Share::Some => self.leave_closed(),
+            Share::None => {
                 self.leave_closed();
                 return Ok(());
             }
