@@ -15,7 +15,7 @@ mod slash;
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Semaphore, mpsc, watch},
     task::{JoinError, JoinSet},
     time::{self, Instant},
 };
@@ -52,6 +52,8 @@ const UNTOLD: [Duration; 6] = [
     Duration::from_secs(600),
     Duration::from_secs(3600),
 ];
+/// How much is done at a time. Those who wait for Discord are among it.
+const AT_ONCE: usize = 200;
 /// The name under which it is kept where the connection stands.
 pub(super) const POSITION: &str = "discord_position";
 
@@ -95,7 +97,6 @@ enum Dealt {
 }
 
 /// What a desk has before it.
-#[derive(Default)]
 struct Round {
     lanes: Lanes<Deed>,
     /// What is under way; it goes with whoever waits for it.
@@ -113,6 +114,8 @@ struct Round {
     is_given_up: bool,
     /// Ends the attempts to tell Discord of the commands.
     registering: CancellationToken,
+    /// Room for what is done at a time.
+    at_once: Arc<Semaphore>,
 }
 
 impl Desk {
@@ -120,7 +123,19 @@ impl Desk {
     /// when it is stored; where the connection stands is noted after that, so that
     /// what was not dealt with is told again.
     pub(crate) async fn work(self, mut events: mpsc::Receiver<Event>) {
-        let mut round = Round::default();
+        let mut round = Round {
+            lanes: Lanes::default(),
+            works: JoinSet::new(),
+            places: Places::default(),
+            noted: None,
+            note_at: None,
+            noted_at: None,
+            is_noting: false,
+            is_ending: false,
+            is_given_up: false,
+            registering: CancellationToken::new(),
+            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+        };
         loop {
             let is_open = !round.is_ending && !round.lanes.is_full();
             if round.is_ending && round.works.is_empty() {
@@ -151,7 +166,7 @@ impl Desk {
             }
             if !round.is_given_up {
                 for Due { number, lane, what } in round.lanes.due() {
-                    let work = self.begin(number, lane, what, &round.places);
+                    let work = self.begin(number, lane, what, &round);
                     round.works.spawn(work);
                 }
             }
@@ -223,21 +238,22 @@ impl Desk {
     }
 
     /// Begins a deed whose turn it is.
-    fn begin(&self, number: u64, lane: u64, deed: Deed, places: &Places) -> Work {
-        let desk = self.clone();
-        match deed {
-            Deed::Heard(heard) => {
-                let known = places.get(&heard.channel).cloned();
-                Box::pin(async move {
-                    let dealt = desk.hear(*heard, known).await;
-                    Ended::Turn { number, lane, dealt }
-                })
-            }
-            Deed::Slash(slash, received) => Box::pin(async move {
-                let dealt = desk.slash(&slash, received).await;
-                Ended::Turn { number, lane, dealt }
-            }),
-        }
+    fn begin(&self, number: u64, lane: u64, deed: Deed, round: &Round) -> Work {
+        let (desk, at_once) = (self.clone(), Arc::clone(&round.at_once));
+        let known = match &deed {
+            Deed::Heard(heard) => round.places.get(&heard.channel).cloned(),
+            Deed::Slash(..) => None,
+        };
+        Box::pin(async move {
+            // It is not closed by anybody.
+            let _permit = at_once.acquire().await.ok();
+            // What is done takes memory, what waits hardly any.
+            let dealt = match deed {
+                Deed::Heard(heard) => Box::pin(desk.hear(*heard, known)).await,
+                Deed::Slash(slash, received) => Box::pin(desk.slash(&slash, received)).await,
+            };
+            Ended::Turn { number, lane, dealt }
+        })
     }
 
     /// Takes what is over; returns whether to go on.
