@@ -17,7 +17,9 @@ use reqwest::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
-pub(crate) use self::listing::{Hook, Listed, Message, Number, Participant, Sender, Wanted};
+pub(crate) use self::listing::{
+    GroupHook, Hook, Listed, Message, Number, Participant, Sender, Service, Wanted,
+};
 use super::code::Trouble;
 use crate::{
     clients::{self, Clients},

@@ -4,6 +4,7 @@
 
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::time::Duration;
 
@@ -51,34 +52,37 @@ pub(crate) async fn check(twilio: &Twilio, login: Login, token: Option<Secret>) 
         return findings;
     }
     let called = called(twilio);
+    let messages = called.as_deref().map(|at| format!("{at}/messages"));
     if let Some(number) = twilio.whatsapp_number() {
         findings.push(match number {
             SANDBOX => good("WhatsApp answers from Twilio's sandbox"),
-            number => whatsapp(number, called.as_deref(), api.senders().await),
+            number => whatsapp(number, messages.as_deref(), api.senders().await),
         });
+    }
+    if let Some(service) = twilio.messaging_service.as_deref() {
+        findings.push(told::service(service, messages.as_deref(), api.service(service).await));
     }
     if let Some(number) = twilio.sms_from.as_deref() {
         // A service has a URL of its own for what comes to its numbers.
-        let called = called.as_deref().filter(|_| twilio.messaging_service.is_none());
-        findings.push(sms(number, called, api.number(number).await));
+        let messages = messages.as_deref().filter(|_| twilio.messaging_service.is_none());
+        findings.push(sms(number, messages, api.number(number).await));
     }
     for sid in &twilio.groups {
         findings.extend(group(sid, api.may_look_at(sid).await));
+    }
+    if let Some(called) = called.filter(|_| !twilio.groups.is_empty()) {
+        findings.push(told::groups(&format!("{called}/groups"), api.group_hook().await));
     }
     findings.push(reach(twilio).await);
     findings.extend(api.clock_skew().map(|skew| clock(skew, "Twilio")));
     findings
 }
 
-/// Returns the URL that Twilio has to call for a number; nothing if it need not.
+/// Returns below which URL Twilio has to call this gateway; nothing if it need not.
 fn called(twilio: &Twilio) -> Option<String> {
     let is_called = twilio.receives() == Receive::Webhook;
-    twilio.public_url.as_deref().filter(|_| is_called).map(messages)
-}
-
-/// Returns where this gateway is told of messages.
-fn messages(public_url: &str) -> String {
-    format!("{}/twilio/messages", public_url.trim_end_matches('/'))
+    let public = twilio.public_url.as_deref().filter(|_| is_called)?;
+    Some(format!("{}/twilio", public.trim_end_matches('/')))
 }
 
 fn account_of(account: Result<Account, Trouble>) -> Finding {
@@ -144,7 +148,8 @@ fn whatsapp(number: &str, called: Option<&str>, senders: Result<Vec<Sender>, Tro
     let hook = sender.webhook.map(|Hook { callback_url, callback_method }| {
         (callback_url.unwrap_or_default(), callback_method.unwrap_or_default())
     });
-    told(number, called, hook).unwrap_or_else(|| good(format!("WhatsApp answers from {number}")))
+    told::number(number, called, hook)
+        .unwrap_or_else(|| good(format!("WhatsApp answers from {number}")))
 }
 
 fn sms(number: &str, called: Option<&str>, found: Result<Option<Number>, Trouble>) -> Finding {
@@ -159,24 +164,8 @@ fn sms(number: &str, called: Option<&str>, found: Result<Option<Number>, Trouble
         Err(trouble) => return bad(format!("{number} could not be looked at: {trouble}"), None),
     };
     let hook = (found.sms_url.unwrap_or_default(), found.sms_method.unwrap_or_default());
-    told(number, called, Some(hook)).unwrap_or_else(|| good(format!("SMS answers from {number}")))
-}
-
-/// Says what is wrong with where Twilio tells of messages to a number, by the URL that
-/// is set there and its method, if Twilio says.
-fn told(number: &str, called: Option<&str>, hook: Option<(String, String)>) -> Option<Finding> {
-    let (wanted, (url, method)) = (called?, hook?);
-    // What is after it says how Twilio calls, and is not called.
-    let url = url.split_once('#').map_or(url.as_str(), |(url, _)| url);
-    let fix = "set that URL in Twilio's console where the number is, for when a message comes \
-               in, with HTTP POST";
-    if url != wanted {
-        let now = if url.is_empty() { "nobody".to_owned() } else { url.to_owned() };
-        let text = format!("messages to {number} are told to {now}, not to {wanted}");
-        return Some(bad(text, Some(fix)));
-    }
-    let is_post = method.is_empty() || method.eq_ignore_ascii_case("POST");
-    (!is_post).then(|| bad(format!("{wanted} is called with {method} for {number}"), Some(fix)))
+    told::number(number, called, Some(hook))
+        .unwrap_or_else(|| good(format!("SMS answers from {number}")))
 }
 
 /// Says what is wrong with a group.
@@ -196,12 +185,10 @@ fn group(sid: &str, found: Result<(), Trouble>) -> Option<Finding> {
 /// Looks whether this gateway can be reached where Twilio looks for it. Without a
 /// signature it refuses everybody in words of its own, and that is how it is known.
 async fn reach(twilio: &Twilio) -> Finding {
-    let Some(public) =
-        twilio.public_url.as_deref().filter(|_| twilio.receives() == Receive::Webhook)
-    else {
+    let Some(called) = called(twilio) else {
         return good("Twilio is asked for messages, and need not reach this gateway");
     };
-    let url = messages(public);
+    let url = format!("{called}/messages");
     let clients = Clients::new(REACH);
     let called = async {
         let response = clients.client(&url)?.post(&url).send().await?;

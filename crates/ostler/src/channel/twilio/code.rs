@@ -40,7 +40,7 @@ const CODES: &[Code] = &[
     code(20429, Meaning::Passing, "Twilio has no time for it now"),
     code(21211, Meaning::Lasting, "the number does not exist"),
     code(21212, Meaning::Lasting, "the number to send from cannot be used; check twilio.sms_from"),
-    code(21408, Meaning::Lasting, "the account may not send to that country; allow it under Messaging → Geo permissions"),
+    code(21408, Meaning::Lasting, "the account may not send to that country; allow it under Messaging → Settings → Geo permissions"),
     code(21606, Meaning::Lasting, "the number to send from is not the account's; check twilio.sms_from"),
     code(21608, Meaning::Lasting, "a trial account sends to verified numbers only"),
     code(21610, Meaning::Lasting, "the person has sent STOP, and gets nothing until he sends START"),
@@ -68,19 +68,20 @@ const CODES: &[Code] = &[
     code(63010, Meaning::Passing, "something went wrong at WhatsApp"),
     code(63012, Meaning::Passing, "WhatsApp answered with an error of its own"),
     code(63013, Meaning::Lasting, "WhatsApp's rules were broken"),
-    code(63015, Meaning::Lasting, "the person has not joined the sandbox: he sends the join code first"),
+    code(63015, Meaning::Lasting, "the person has not joined the sandbox, and has to send its join code"),
     code(63016, Meaning::Window, "the person has not written for a day; set twilio.window_template"),
     code(63017, Meaning::Passing, "too many messages were sent"),
     code(63018, Meaning::Passing, "too many messages were sent"),
     code(63019, Meaning::File, "WhatsApp could not fetch a file; check twilio.public_url"),
-    code(63020, Meaning::Lasting, "WhatsApp's business manager has no invitation from Twilio"),
+    code(63020, Meaning::Lasting, "Meta's business manager has not accepted Twilio's invitation, or its billing is not set up"),
     code(63021, Meaning::Lasting, "WhatsApp does not take what is in it, mostly the type of a file"),
     code(63024, Meaning::Lasting, "the person has no WhatsApp, or an old one"),
     code(63027, Meaning::Lasting, "the template is not there in that language"),
+    code(63028, Meaning::Lasting, "the template takes another number of variables"),
     code(63032, Meaning::Lasting, "WhatsApp holds it back from this person"),
     code(63038, Meaning::Passing, "the account has sent as many messages as it may today"),
     code(63049, Meaning::Lasting, "WhatsApp holds it back from this person"),
-    code(92007, Meaning::Lasting, "the template takes other variables"),
+    code(92007, Meaning::Lasting, "the template does not take these variables"),
 ];
 
 /// Returns what an error means; one that is not known lasts.
@@ -130,7 +131,8 @@ pub(crate) enum Trouble {
 /// something about it first.
 const REFUSED: Duration = Duration::from_secs(60);
 /// The error that says that enough was sent for today, and how long nothing is tried
-/// after it: the limit is that of the last 24 hours.
+/// after it, unless the outbox allows no wait as long: the limit is that of the last 24
+/// hours.
 const DAILY: u32 = 63038;
 const TODAY: Duration = Duration::from_secs(3 * 60 * 60);
 /// How long nothing is tried if Twilio has no time and does not say until when.
@@ -192,9 +194,10 @@ fn refused(status: u16, code: u32, after: Option<Duration>) -> SendError {
     let retry = |after| Next::Retry { after };
     let next = match (status, code) {
         (401 | 403, _) => retry(Some(REFUSED)),
+        // Also told as a 429, which else means moments.
+        (_, code) if pause(code).is_some() => retry(after.max(pause(code))),
         (429, _) => retry(after.or(Some(LIMITED))),
         (500.., _) => retry(after),
-        (_, code) if pause(code).is_some() => retry(after.max(pause(code))),
         (_, code) if meaning(code) != Meaning::Lasting => retry(after),
         (_, _) => Next::GiveUp,
     };
@@ -215,6 +218,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_an_error_is_one_reason() {
+        // The log shows what is before it, and would leave the number out.
+        for code in CODES {
+            assert!(!code.about.contains(": "), "{}", code.about);
+        }
+    }
+
+    #[test]
     fn an_error_says_whether_to_try_again() {
         let judged = |status, code| refused(status, code, None);
         assert_eq!(judged(400, 21211).next, Next::GiveUp);
@@ -222,6 +233,7 @@ mod tests {
         assert_eq!(judged(429, 20429).next, Next::Retry { after: Some(LIMITED) });
         assert_eq!(judged(401, 20003).next, Next::Retry { after: Some(REFUSED) });
         assert_eq!(judged(400, DAILY).next, Next::Retry { after: Some(TODAY) });
+        assert_eq!(judged(429, DAILY).next, Next::Retry { after: Some(TODAY) });
         assert!(judged(502, 0).is_unsure && !judged(429, 20429).is_unsure);
         assert!(judged(400, 99999).reason.contains("99999"));
         let slow = refused(429, 20429, Some(Duration::from_secs(7)));

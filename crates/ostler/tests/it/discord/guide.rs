@@ -39,11 +39,11 @@ fn the_page_leads_to_a_first_answer() {
         "gateway: {{ listen: '127.0.0.1:0' }}, agent: {{ default: 'claude', path: '{agent}' }},"
     );
     let written = block("json5");
-    for part in ["/etc/ostler/discord-token", "1234567890", "discord: {"] {
+    for part in ["~/.config/ostler/discord-token", "1234567890", "discord: {"] {
         assert_eq!(written.matches(part).count(), 1, "{part}: {written}");
     }
     let written = written
-        .replace("/etc/ostler/discord-token", token.to_str().unwrap())
+        .replace("~/.config/ostler/discord-token", token.to_str().unwrap())
         .replace("1234567890", &guild.to_string())
         .replace("discord: {", &format!("{rest} discord: {{ {here}"));
     assert!(PAGE.contains("`~/.config/ostler/ostler.json5`"));

@@ -57,8 +57,31 @@ fn a_service_is_no_reason_not_to_look_where_messages_by_whatsapp_go() {
         all["public_url"] = json!(format!("http://{gone}"));
     });
     let told = format!("messages to {SENDER} are told to https://demo.twilio.com/welcome");
+    let of_numbers = |it: &str| it.contains(&told) || it.contains("to the numbers of MG");
     let n_told = errors(&all).iter().filter(|it| it.contains("are told to")).count();
-    assert!(errors(&all).iter().any(|it| it.contains(&told)) && n_told == 1, "{all:#?}");
+    let wrong = errors(&all);
+    assert!(wrong.iter().filter(|it| of_numbers(it)).count() == 2 && n_told == 2, "{all:#?}");
+}
+
+#[test]
+fn it_is_looked_where_what_is_said_in_groups_is_told() {
+    // Nobody listens there, which is told as well.
+    let here = "http://127.0.0.1:9";
+    let told = |url: &str, what: &str| {
+        let all = findings(|twilio, settings| {
+            if !url.is_empty() {
+                twilio.set_conversation_webhook(url);
+            }
+            let all = &mut settings["twilio"];
+            all["groups"] = json!([twilio.group("Stable", &["whatsapp:+15551110001"])]);
+            all["public_url"] = json!(here);
+        });
+        let n_told = all.iter().filter(|it| it.message.contains(what)).count();
+        assert_eq!(n_told, 1, "{what}: {all:#?}");
+    };
+    told("", &format!("messages in groups are told to nobody, not to {here}/twilio/groups"));
+    told("https://demo.twilio.com/", "messages in groups are told to https://demo.twilio.com/,");
+    told(&format!("{here}/twilio/groups"), "Twilio tells of what is said in groups");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::{
 const PAGE: &str = include_str!("../../../../../docs/channels/twilio.md");
 /// What stands on the page for what is somebody's own.
 const ACCOUNT: &str = "AC00000000000000000000000000000000";
-const TOKEN: &str = "/etc/ostler/twilio-token";
+const TOKEN: &str = "~/.config/ostler/twilio-token";
 const PUBLIC: &str = "https://ostler.example.org";
 const YOURS: &str = "+4915112345678";
 

@@ -33,6 +33,8 @@ pub(super) fn route(
         },
         ["v2", "Indicators", "Typing.json"] if method == "POST" => world.type_to(&asked.form),
         ["v1", "Conversations", rest @ ..] => conversation_route(world, asked, rest, begun),
+        ["v1", "Configuration", "Webhooks"] if method == "GET" => world.get_group_hook(),
+        ["v1", "Services", service] if method == "GET" => world.get_service(service),
         ["v1", "Services", service, rest @ ..] => {
             if *service != world.chat_service {
                 return Err(unknown());

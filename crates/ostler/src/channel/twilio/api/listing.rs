@@ -140,6 +140,23 @@ pub(crate) struct Hook {
     pub(crate) callback_method: Option<String>,
 }
 
+/// Where it is told what is said in groups, and which of it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct GroupHook {
+    pub(crate) post_webhook_url: Option<String>,
+    pub(crate) method: Option<String>,
+    pub(crate) filters: Option<Vec<String>>,
+}
+
+/// Where it is told what comes to the numbers of a service.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Service {
+    pub(crate) inbound_request_url: Option<String>,
+    pub(crate) inbound_method: Option<String>,
+    /// Whether the URL of each number counts instead.
+    pub(crate) use_inbound_webhook_on_number: Option<bool>,
+}
+
 impl Api {
     /// Returns messages, the newest first, and perhaps some from before. There are more
     /// than ten thousand of them only if nobody has looked for very long.
@@ -253,5 +270,15 @@ impl Api {
         let path = format!("/v2/Channels/Senders?Channel=whatsapp&PageSize={PAGE}");
         let found: Senders = self.get(&self.at(Part::Messaging, &path)).await?;
         Ok(found.senders)
+    }
+
+    /// Returns where it is told what is said in groups.
+    pub(crate) async fn group_hook(&self) -> Result<GroupHook, Trouble> {
+        self.get(&self.at(Part::Conversations, "/v1/Configuration/Webhooks")).await
+    }
+
+    /// Returns a service that chooses numbers.
+    pub(crate) async fn service(&self, service: &str) -> Result<Service, Trouble> {
+        self.get(&self.at(Part::Messaging, &format!("/v1/Services/{service}"))).await
     }
 }

@@ -156,22 +156,6 @@ async fn a_number_without_whatsapp_is_told_from_one_that_is_not_ready() {
     assert_eq!(findings[1].fix, Some(SENDERS));
 }
 
-#[test]
-fn a_number_has_to_be_told_here_by_post() {
-    let here = Some("https://x/twilio/messages");
-    let said = |url: &str, method: &str| Some((url.to_owned(), method.to_owned()));
-    assert_eq!(told(NUMBER, here, said("https://x/twilio/messages", "POST")), None);
-    // How often Twilio tries is set behind the URL.
-    assert_eq!(told(NUMBER, here, said("https://x/twilio/messages#rc=3", "")), None);
-    assert_eq!(told(NUMBER, None, said("https://demo", "POST")), None);
-    assert_eq!(told(NUMBER, here, None), None);
-    let elsewhere = told(NUMBER, here, said("https://demo", "POST")).unwrap();
-    assert!(elsewhere.text.contains("are told to https://demo, not to https://x/"));
-    assert!(told(NUMBER, here, said("", "")).unwrap().text.contains("nobody"));
-    let read = told(NUMBER, here, said("https://x/twilio/messages", "GET")).unwrap();
-    assert!(read.text.contains("called with GET"));
-}
-
 #[tokio::test]
 async fn a_number_and_a_group_that_are_not_there_are_named() {
     let none = json!({"incoming_phone_numbers": []});
