@@ -1,8 +1,9 @@
 //! WhatsApp and SMS through Twilio, and conversations of several people there.
 //!
-//! Pure: `signature` knows Twilio's calls, `heard` reads them, `code` says what
-//! Twilio's errors mean, `template` what a template can be filled with. `api` calls Twilio, `chat` is what the other chats are too,
-//! `bound` knows which messages are a group's,
+//! Pure: `signature` knows Twilio's calls, `heard` reads them, `kind` has what each of
+//! the three can take, `code` says what Twilio's errors mean, `template` what a template
+//! can be filled with. `api` calls Twilio, `chat` is what the other chats are too,
+//! `window` keeps WhatsApp's 24 hours, `bound` knows which messages are a group's,
 //! `desk` deals with what people write, however it came: by `webhook`, or by `poll`,
 //! which also finds what was written while nobody could be called. `delivery` follows
 //! what became of messages. `post` is all of it for as long as a gateway runs.
