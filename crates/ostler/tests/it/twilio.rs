@@ -5,6 +5,7 @@ mod answers;
 mod asked;
 mod checkup;
 mod crashes;
+mod decided;
 mod delivery;
 mod files;
 mod forged;
