@@ -29,14 +29,16 @@ pub(crate) enum Actor {
     /// about him and his request.
     Caller(Entry),
     /// Somebody in a channel, by the name that the channel vouches for.
-    Sender(String),
+    Sender { channel: &'static str, name: String },
 }
 
 impl Actor {
-    fn name(&self) -> &str {
+    /// Returns what he is called wherever it is written down who did something.
+    fn name(&self) -> String {
         match self {
-            Self::Operator(name) | Self::Sender(name) => name,
-            Self::Caller(entry) => &entry.actor,
+            Self::Operator(name) => name.clone(),
+            Self::Caller(entry) => entry.actor.clone(),
+            Self::Sender { channel, name } => format!("{channel}:{name}"),
         }
     }
 
@@ -54,7 +56,7 @@ impl Actor {
     fn may_answer(&self, request: &StoredRequest) -> bool {
         match self {
             Self::Operator(_) | Self::Caller(_) => true,
-            Self::Sender(name) => request.request.asked_of.as_deref() == Some(name),
+            Self::Sender { name, .. } => request.request.asked_of.as_deref() == Some(name),
         }
     }
 }
@@ -148,7 +150,7 @@ async fn decide(
     }
     let decision = answer.decision.code();
     let said = permissions::Decision { decision: decision.to_owned(), text: answer.text.clone() };
-    match permissions::resolve(conn, id, &said, by.name(), now).await? {
+    match permissions::resolve(conn, id, &said, &by.name(), now).await? {
         Resolved::Now => {}
         Resolved::Before(earlier) => return Err(AnswerError::Before(earlier.decision.decision)),
         Resolved::Late => return Err(AnswerError::Late),
@@ -156,7 +158,7 @@ async fn decide(
     }
     let entry = Entry {
         at: now,
-        actor: by.name().to_owned(),
+        actor: by.name(),
         action: format!("permission.{decision}"),
         subject: id.to_string(),
         detail: by.detail(request.request.body),

@@ -13,7 +13,7 @@ use super::{
     desk,
     heard::{Form, Malformed},
     kind::Kind,
-    window::WAITS,
+    window::{WAITS, is_call},
 };
 use crate::{
     channel::{is_sid, place},
@@ -99,6 +99,8 @@ enum Then {
     AskAgain,
     /// It is sent when the person writes.
     Wait,
+    /// It was the template that was to call the person, and WhatsApp does not take it.
+    NotCalled,
     Lost,
 }
 
@@ -158,6 +160,14 @@ impl Delivery {
                 {
                     tracing::warn!(%error, "the template could not be sent");
                 }
+            }
+            Then::NotCalled => {
+                tracing::error!(
+                    id = %message,
+                    why,
+                    "the template did not reach anybody; check that WhatsApp has approved \
+                     twilio.window_template"
+                )
             }
             Then::Lost => {
                 tracing::error!(id = %message, why, "a message did not arrive, and is not sent again")
@@ -236,6 +246,7 @@ async fn failed(
     };
     let then = match request {
         Some(id) => asked(conn, id, meaning).await?,
+        None if meaning == Meaning::Window && is_call(subject) => Then::NotCalled,
         None => decide(meaning, standing.as_ref()),
     };
     let reopened = match then {
@@ -245,7 +256,7 @@ async fn failed(
         }
         Then::Wait => Some(Reopened::Failed(WAITS)),
         Then::Lost => Some(Reopened::Failed(why)),
-        Then::Nothing | Then::Later | Then::AskAgain => None,
+        Then::Nothing | Then::Later | Then::AskAgain | Then::NotCalled => None,
     };
     if let (Some(Standing { id, state: State::Waiting | State::Sent, .. }), Some(reopened)) =
         (&standing, reopened)
@@ -294,9 +305,9 @@ fn rank(status: &str) -> u8 {
         "accepted" | "queued" | "scheduled" => 1,
         "sending" => 2,
         "sent" => 3,
-        "delivered" => 4,
+        // Each is the end: what arrived has not failed, whatever is told of it later.
+        "delivered" | "failed" | "undelivered" | "canceled" => 4,
         "read" => 5,
-        "failed" | "undelivered" | "canceled" => 6,
         _ => 0,
     }
 }
@@ -331,8 +342,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_goes_forward_and_ends_with_a_failure() {
-        let way = ["?", "queued", "sending", "sent", "delivered", "read", "undelivered"];
+    fn what_is_told_goes_forward_and_a_failure_is_as_far_as_a_delivery() {
+        let way = ["?", "queued", "sending", "sent", "delivered", "read"];
         assert!(way.map(rank).is_sorted_by(|before, after| before < after));
+        for failure in ["failed", "undelivered", "canceled"] {
+            assert_eq!(rank(failure), rank("delivered"));
+        }
     }
 }

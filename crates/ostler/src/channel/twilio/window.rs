@@ -23,6 +23,14 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) const WAITS: &str = "the person has not written for a day, and WhatsApp takes nothing but templates until he does; \
      it is sent when he writes";
 
+/// What a message by which somebody is called is noted as, before his number.
+const CALL: &str = "call:";
+
+/// Whether it is by such a message that somebody was to be called.
+pub(super) fn is_call(subject: &Subject) -> bool {
+    subject.id.starts_with(CALL)
+}
+
 impl TwilioChat {
     /// Returns an error if WhatsApp would take nothing for somebody now. He is called
     /// by a template then, once.
@@ -112,7 +120,7 @@ impl TwilioChat {
     /// not arrive.
     async fn note_call(&self, place: &str, message: String) -> Result<(), StoreError> {
         let (channel, place) = (self.kind.channel().to_owned(), place.to_owned());
-        let subject = Subject { id: format!("call:{place}"), channel, place };
+        let subject = Subject { id: format!("{CALL}{place}"), channel, place };
         let slot = Slot::Note.to_string();
         let post = StoredPost { slot, message: Some(message), posted_at: Millis::now() };
         let noted = self.store.write_repeatable((subject, post), |conn, (subject, post)| {

@@ -35,7 +35,7 @@ fn allow(text: &str) -> Answer {
 }
 
 fn sender(name: &str) -> Actor {
-    Actor::Sender(name.to_owned())
+    Actor::Sender { channel: "test", name: name.to_owned() }
 }
 
 on_both! {
@@ -58,7 +58,8 @@ on_both! {
         let lines = store.read(subject, |conn, subject| Box::pin(audit::about(conn, subject)));
         let lines = lines.await.unwrap();
         assert_eq!(lines.len(), 1);
-        assert_eq!((lines[0].actor.as_str(), lines[0].action.as_str()), ("me", "permission.allow"));
+        let line = (lines[0].actor.as_str(), lines[0].action.as_str());
+        assert_eq!(line, ("test:me", "permission.allow"));
         assert!(lines[0].detail.contains("rm -r build"), "{lines:?}");
     }
 

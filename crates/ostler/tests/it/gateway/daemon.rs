@@ -34,7 +34,11 @@ pub(crate) fn configure(place: &Place, settings: &Value) {
         "retry": { "max": 0 },
     });
     for (section, keys) in settings.as_object().unwrap() {
-        for (key, value) in keys.as_object().unwrap() {
+        let Some(keys) = keys.as_object() else {
+            all[section] = keys.clone();
+            continue;
+        };
+        for (key, value) in keys {
             all[section][key] = value.clone();
         }
     }

@@ -1,9 +1,11 @@
 //! What becomes of messages after Twilio took them.
 
-use super::rig::Rig;
+use serde_json::json;
+
+use super::rig::{ANN, Rig};
 use crate::{
     support::{LIMIT, until},
-    twilio_double::{Fault, Message, Purpose, Status, encoded},
+    twilio_double::{Fault, Message, Purpose, Request, Status, encoded},
 };
 
 const PATH: &str = "/twilio/status";
@@ -131,4 +133,84 @@ fn a_failure_that_is_told_before_the_message_is_known_is_not_missed() {
     });
     rig.twilio.answer_held();
     rig.wait_for_undelivered("has no WhatsApp");
+}
+
+#[test]
+fn what_is_told_out_of_order_neither_goes_back_nor_fails_what_arrived() {
+    let rig = Rig::start();
+    // The double tells nothing by itself.
+    rig.twilio.walk_to(Status::Queued);
+    for (told, ends) in [
+        (&["delivered", "sent", "sending", "queued"][..], "delivered"),
+        (&["sending", "delivered", "undelivered", "failed"][..], "delivered"),
+        (&["read", "delivered", "undelivered"][..], "read"),
+    ] {
+        rig.ask(&format!("sim:echo={}", told.join("-")));
+        let answer = rig.wait_for_text(&rig.ann, &format!("You said {}.", told.join("-")));
+        rig.wait_until_noted();
+        for status in told {
+            let code = matches!(*status, "undelivered" | "failed").then_some("30003");
+            assert_eq!(tell(&rig, &answer, status, code), 200);
+        }
+        // Each was dealt with before it was answered.
+        assert_eq!(deliveries(&rig).last().map(String::as_str), Some(ends), "{told:?}");
+    }
+    rig.ask("sim:echo=end");
+    rig.wait_for_text(&rig.ann, "You said end.");
+    assert!(!rig.log().contains("did not arrive"), "{}", rig.log());
+    until("nothing is left to send", || {
+        (rig.store("SELECT DISTINCT state FROM outbox") == ["sent"]).then_some(())
+    });
+    assert_eq!(rig.texts(&rig.ann).len(), 4);
+}
+
+#[test]
+fn more_at_once_than_the_account_may_do_is_done_later_and_once() {
+    let rig = Rig::with(|_, settings| settings["twilio"]["allow_from"] = json!(["*"]));
+    let people: Vec<String> = (1..=5).map(|it| format!("whatsapp:+1555222000{it}")).collect();
+    // One request is under way for as long as the test wants it to be.
+    rig.twilio.plan_sends(1, Fault::Held);
+    rig.ask("sim:echo=held");
+    rig.wait_for_text(&rig.ann, "You said held.");
+    rig.twilio.limit(1);
+    for person in &people {
+        rig.twilio.say(person, &rig.own, "sim:echo=once");
+    }
+    let is_refused = |it: &Request| it.path.ends_with("/Messages.json") && it.status == 429;
+    rig.twilio.wait_for("messages are refused", LIMIT, |world| {
+        (world.requests().iter().filter(|it| is_refused(it)).count() >= people.len()).then_some(())
+    });
+    rig.twilio.answer_held();
+    for person in people.iter().chain([&rig.ann]) {
+        rig.wait_for("the answer", person, |sent| !sent.is_empty());
+        assert_eq!(rig.texts(person).len(), 1);
+    }
+}
+
+#[test]
+fn whoever_twilio_does_not_let_be_written_to_gets_it_when_that_has_changed() {
+    let rig = Rig::with(|rig, _| {
+        rig.twilio.is_sandbox();
+        rig.twilio.is_trial(&[]);
+    });
+    for (from, to, why) in [
+        (&rig.ann as &str, &rig.own, "has not joined the sandbox"),
+        (ANN, &rig.sms, "a trial account sends to verified numbers only"),
+    ] {
+        rig.twilio.say(from, to, "sim:echo=hay");
+        let listed = rig.wait_for_undelivered(why);
+        let line = listed.lines().find(|line| line.contains(why)).unwrap();
+        let id = line.split_whitespace().find(|word| word.starts_with("out_")).unwrap();
+        if from == ANN {
+            rig.twilio.is_trial(&[ANN]);
+        } else {
+            rig.twilio.say(from, to, "join calm-horse");
+        }
+        let again = rig.place.run(&["queue", "undelivered", "--retry", id]);
+        assert_eq!(again.code, Some(0), "{}{}", again.stdout, again.stderr);
+        rig.wait_for("it is delivered", from, |sent| {
+            let arrived = |it: &Message| it.error.is_none() && it.status >= Status::Delivered;
+            sent.iter().any(|it| it.body.contains("You said hay.") && arrived(it))
+        });
+    }
 }

@@ -179,6 +179,7 @@ fn words_for_the_gateway_work_with_and_without_a_call() {
     }
     for (number, stop) in ["stop", "ostler, stop!"].into_iter().enumerate() {
         rig.twilio.say_in_group(&group, &rig.ann, "ostler sim:hang");
+        rig.wait_until_running(1);
         rig.twilio.say_in_group(&group, &rig.bob, stop);
         rig.twilio.wait_for(stop, LIMIT, |world| {
             let said = world.said_in(&group);

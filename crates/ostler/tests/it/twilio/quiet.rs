@@ -24,7 +24,7 @@ fn the_log_has_neither_words_of_people_nor_secrets() {
     rig.ask("sim:echo=xyzzy");
     rig.wait_for_undelivered("the number does not exist");
     rig.ask("/agent xyzzy");
-    rig.wait_for_text(&rig.ann, "xyzzy");
+    rig.wait_for_text(&rig.ann, "That cannot be: ");
     let stranger = "whatsapp:+15559998877";
     rig.twilio.hand_in(&Inbound::new(stranger, &rig.own, "xyzzy").by("Xyzzy"));
     let told = rig.wait_for("a code", stranger, |sent| !sent.is_empty());

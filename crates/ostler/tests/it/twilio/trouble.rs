@@ -64,12 +64,14 @@ fn what_was_sent_and_never_answered_is_not_sent_again() {
 #[test]
 fn an_answer_that_has_to_wait_holds_up_nobody_else() {
     let rig = Rig::start();
-    rig.twilio.plan_sends(1, Fault::Limit(Some(8)));
+    // For as long as the test wants nothing goes to her, however often it is tried.
+    rig.twilio.limit_to(&rig.ann, true);
     rig.ask("sim:echo=late");
     rig.twilio.wait_for("it is refused", LIMIT, |world| (world.limited() > 0).then_some(()));
     rig.twilio.say(&rig.bob, &rig.own, "sim:echo=soon");
     rig.wait_for_text(&rig.bob, "You said soon.");
     assert_eq!(rig.texts(&rig.ann), Vec::<String>::new());
+    rig.twilio.limit_to(&rig.ann, false);
     rig.wait_for_text(&rig.ann, "You said late.");
 }
 
@@ -200,17 +202,19 @@ fn of_a_turn_that_fails_or_is_stopped_nothing_is_sent_but_why() {
 
 #[test]
 fn who_is_refused_is_told_once_and_not_answered_later() {
-    let rig = Rig::with(|_, settings| settings["gateway"]["max_queue_depth"] = json!(1));
-    rig.ask("sim:delay=3000 sim:echo=one");
-    let mut client = rig.daemon.as_ref().unwrap().client();
-    until("the first one runs", || {
-        let standing = client.ask(&json!({ "type": "status" })).unwrap();
-        (standing["turns_running"] == 1).then_some(())
+    let rig = Rig::with(|_, settings| {
+        settings["gateway"]["max_queue_depth"] = json!(1);
+        settings["agent"]["permissions"] = json!("ask");
     });
+    // The agent is at work until somebody lets it go on.
+    rig.ask("sim:tool sim:echo=one");
+    rig.wait_for_text(&rig.ann, "Permission to run a command");
+    rig.wait_until_noted();
     rig.ask("sim:echo=two");
     let refused = rig.ask("sim:echo=three");
     rig.wait_for_text(&rig.ann, "⚠️");
     rig.twilio.deliver_again(&refused);
+    rig.ask("1");
     rig.wait_for_text(&rig.ann, "You said two.");
     rig.twilio.deliver_again(&refused);
     rig.ask("sim:echo=four");

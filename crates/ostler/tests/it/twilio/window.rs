@@ -224,3 +224,31 @@ fn a_template_that_does_not_arrive_is_told_to_the_operator() {
     });
     assert_eq!(rig.texts(&rig.ann).len(), 1);
 }
+
+#[test]
+fn a_template_that_whatsapp_has_not_approved_is_sent_once_and_the_operator_told_of_it() {
+    let rig = Rig::with(|rig, settings| {
+        let template = rig.twilio.template_not_approved("There is something for you.");
+        settings["twilio"]["window_template"] = json!(template);
+    });
+    unasked(&rig, "hay");
+    let named = || {
+        let is_it = |line: &str| {
+            line.contains(" error ")
+                && line.contains("approved twilio.window_template")
+                && line.contains("63016")
+        };
+        rig.log().lines().filter(|line| is_it(line)).count()
+    };
+    until("the log names the setting", || (named() == 1).then_some(()));
+    unasked(&rig, "oats");
+    until("both wait", || {
+        let listed = rig.place.run(&["queue", "undelivered"]).stdout;
+        (listed.matches("it is sent when he writes").count() == 2).then_some(())
+    });
+    let sent = rig.twilio.messages_to(&rig.ann);
+    assert_eq!(sent.len(), 1, "{sent:#?}");
+    assert_eq!(sent[0].error, Some(63016));
+    assert_called_once(&rig, &["hay", "oats"]);
+    assert_eq!(named(), 1);
+}

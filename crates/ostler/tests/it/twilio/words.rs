@@ -89,6 +89,7 @@ fn a_stop_that_is_told_again_does_not_end_what_began_after_it() {
 fn stop_by_sms_ends_what_runs_though_twilio_lets_nothing_through_after_it() {
     let rig = Rig::start();
     rig.twilio.say(ANN, &rig.sms, "sim:hang");
+    rig.wait_until_running(1);
     rig.twilio.say(ANN, &rig.sms, "stop");
     // The operator learns why nothing comes.
     until("the log says why", || rig.log().contains("has sent STOP").then_some(()));
@@ -97,6 +98,7 @@ fn stop_by_sms_ends_what_runs_though_twilio_lets_nothing_through_after_it() {
     rig.wait_for_text(ANN, "Your prompt has 5 characters.");
     // The others do not mean anything to Twilio.
     rig.twilio.say(ANN, &rig.sms, "sim:hang");
+    rig.wait_until_running(1);
     rig.twilio.say(ANN, &rig.sms, "wait");
     rig.wait_for_text(ANN, "⏹ Stopped.");
 }

@@ -1,13 +1,18 @@
 //! Messages that are not taken.
 
 use super::rig::{ADA, BOB, Rig};
+use crate::twilio_double::ChangeKind;
 
 /// Returns the code that a message is refused with, which is not kept.
 fn refused(rig: &Rig, form: &[(&str, &str)]) -> u64 {
-    let answer = rig.send(form);
-    let (status, code) = answer.code();
+    let n_sent = || {
+        let changes = rig.twilio.changes();
+        changes.iter().filter(|change| change.kind == ChangeKind::Sent).count()
+    };
+    let before = n_sent();
+    let (status, code) = rig.send(form).code();
     assert_eq!(status, 400);
-    assert!(rig.twilio.changes().is_empty(), "a message that was refused is not sent");
+    assert_eq!(n_sent(), before, "a message that was refused is not sent");
     code
 }
 
@@ -98,4 +103,37 @@ fn a_template_is_filled_in_only_with_texts() {
     let variables = "{\"1\": \"Ada\", \"name\": \"you\"}";
     rig.sent(ADA, &[("ContentSid", &template), ("ContentVariables", variables)]);
     assert_eq!(rig.twilio.messages_to(ADA)[0].body, "Hello Ada, you");
+}
+
+#[test]
+fn a_trial_account_writes_to_verified_numbers_and_says_what_it_is() {
+    let rig = Rig::new();
+    rig.twilio.is_trial(&[]);
+    let from = rig.ours(BOB);
+    let form = [("To", BOB), ("From", from.as_str()), ("Body", "x")];
+    assert_eq!(refused(&rig, &form), 21608);
+    rig.twilio.is_trial(&[BOB]);
+    rig.sent(BOB, &[("Body", "x")]);
+    let body = rig.twilio.messages_to(BOB)[0].body.clone();
+    assert_eq!(body, "Sent from your Twilio trial account - x");
+}
+
+#[test]
+fn the_words_of_the_carriers_say_who_is_sent_anything() {
+    let rig = Rig::new();
+    let ours = rig.ours(BOB);
+    let from = ours.as_str();
+    let form = [("To", BOB), ("From", from), ("Body", "x")];
+    for stop in ["STOP", "stopall", "Unsubscribe", "cancel", "end", " QUIT ", "REVOKE", "optout"] {
+        rig.twilio.say(BOB, from, stop);
+        assert_eq!(refused(&rig, &form), 21610, "{stop}");
+        rig.twilio.say(BOB, from, "START");
+        rig.sent(BOB, &[("Body", "x")]);
+    }
+    for word in ["please stop", "HELP"] {
+        rig.twilio.say(BOB, from, word);
+        rig.sent(BOB, &[("Body", "x")]);
+    }
+    let helped = rig.twilio.changes().into_iter().filter(|it| it.kind == ChangeKind::Helped);
+    assert_eq!(helped.map(|it| it.address).collect::<Vec<_>>(), [BOB]);
 }

@@ -64,7 +64,7 @@ fn a_message_goes_its_way_and_each_step_is_told_and_signed() {
     }
     let kinds: Vec<ChangeKind> = rig.twilio.changes().iter().map(|one| one.kind).collect();
     let status = ChangeKind::Status;
-    assert_eq!(kinds, [ChangeKind::Sent, status, status, status]);
+    assert_eq!(kinds, [ChangeKind::Sent, status, status, status, status]);
 }
 
 #[test]
@@ -171,4 +171,27 @@ fn who_sends_stop_by_sms_is_sent_nothing_until_start() {
     assert_eq!(code().status, 201);
     rig.twilio.say_unheard(&Inbound::new(ADA, &rig.ours(ADA), "stop"));
     assert_eq!(rig.ended(&rig.sent(ADA, &[("Body", "x")])), ("read", None));
+}
+
+#[test]
+fn whoever_has_not_joined_the_sandbox_gets_nothing_until_he_does() {
+    let rig = Rig::new();
+    rig.twilio.is_sandbox();
+    rig.twilio.open_window(ADA);
+    let send = || rig.ended(&rig.sent(ADA, &[("Body", "x")]));
+    assert_eq!(send(), ("failed", Some(63015)));
+    rig.twilio.say(ADA, &rig.ours(ADA), "join calm-horse");
+    assert_eq!(send(), ("read", None));
+}
+
+#[test]
+fn a_file_that_gets_lost_fails_its_message_though_the_link_was_used() {
+    let rig = Rig::new();
+    rig.twilio.open_window(ADA);
+    let link = rig.server.file("/horse.png", "image/png", b"png");
+    rig.twilio.lose_files(1);
+    let send = || rig.ended(&rig.sent(ADA, &[("MediaUrl", &link)]));
+    assert_eq!((send(), send()), (("failed", Some(63019)), ("read", None)));
+    let fetched: Vec<u16> = rig.twilio.media_fetches().iter().map(|it| it.status).collect();
+    assert_eq!(fetched, [200, 200]);
 }

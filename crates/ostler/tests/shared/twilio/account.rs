@@ -23,7 +23,7 @@ impl World {
                 "auth_token": self.token,
                 "friendly_name": "A double of Twilio",
                 "status": self.account_status,
-                "type": "Full",
+                "type": if self.trial.is_some() { "Trial" } else { "Full" },
                 "date_created": SET_UP,
                 "date_updated": SET_UP,
                 "subresource_uris": {

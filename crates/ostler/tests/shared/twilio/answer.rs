@@ -88,6 +88,9 @@ pub(super) fn failure(code: u32) -> &'static str {
         12300 => "Invalid Content-Type",
         30003 => "Unreachable destination handset",
         30008 => "Unknown error",
+        63015 => {
+            "Channel Sandbox can only send messages to phone numbers that have joined the Sandbox"
+        }
         63016 => {
             "Failed to send freeform message because you are outside the allowed window. If you \
              are using WhatsApp, please use a Message Template."

@@ -10,7 +10,6 @@ use axum::{
 use futures_util::stream;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use jiff::Timestamp;
 use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinSet};
 
@@ -198,7 +197,7 @@ impl World {
         let basic = |user: &str, secret: &str| {
             format!("Basic {}", sign::base64(format!("{user}:{secret}").as_bytes()))
         };
-        let is_owner = authorization == basic(&self.account, &self.token);
+        let is_owner = !self.is_key_only && authorization == basic(&self.account, &self.token);
         let is_key = authorization == basic(&self.api_key.0, &self.api_key.1);
         if self.token_rejected {
             return None;
@@ -207,7 +206,7 @@ impl World {
     }
 
     fn answer(&self, answer: Answer, retry_after: Option<u32>) -> (u16, End) {
-        let now = time::rfc2822(Timestamp::now() - self.behind).replace("+0000", "GMT");
+        let now = time::rfc2822(self.now()).replace("+0000", "GMT");
         let mut response = Response::builder()
             .header(header::DATE, now)
             .header("Twilio-Concurrent-Requests", self.under_way)

@@ -1,7 +1,5 @@
 //! What Twilio checks of a message before it takes it.
 
-use jiff::Timestamp;
-
 use super::{
     answer::Refusal,
     message::{Message, Status},
@@ -11,6 +9,8 @@ use super::{
 
 /// The longest body, in the units that Twilio counts.
 const BODY: usize = 1600;
+/// What messages of a trial account begin with.
+const TRIAL: &str = "Sent from your Twilio trial account - ";
 /// The most media of an MMS, and of a message of WhatsApp.
 const MEDIA: (usize, usize) = (10, 1);
 
@@ -45,13 +45,14 @@ impl World {
             let message = format!("The 'StatusCallback' URL {url} is not a valid URL.");
             return Err(Refusal::bad(21609, message));
         }
-        let now = Timestamp::now();
+        let prefix = if self.trial.is_some() { TRIAL } else { "" };
+        let now = self.now();
         Ok(Message {
             sid: sid(if media_urls.is_empty() { "SM" } else { "MM" }),
             direction: "outbound-api",
             from,
             to: to.to_owned(),
-            body: body.to_owned(),
+            body: format!("{prefix}{body}"),
             // With a service, the number is chosen later.
             status: if service.is_some() { Status::Accepted } else { Status::Queued },
             error: None,
@@ -108,6 +109,9 @@ impl World {
     }
 
     fn check_recipient(&self, to: &str) -> Result<(), Refusal> {
+        if self.limited_to.contains(to) {
+            return Err(Refusal::too_many());
+        }
         if self.unsubscribed.contains(to) {
             return Err(Refusal::bad(21610, "Attempt to send to unsubscribed recipient"));
         }
@@ -118,6 +122,14 @@ impl World {
                  'To' number: {to}"
             );
             return Err(Refusal::bad(21408, message));
+        }
+        // Who is written to by WhatsApp has joined its sandbox instead.
+        if self.trial.as_ref().is_some_and(|them| number == to && !them.contains(to)) {
+            let message = format!(
+                "The number {to} is unverified. Trial accounts cannot send messages to \
+                 unverified numbers"
+            );
+            return Err(Refusal::bad(21608, message));
         }
         Ok(())
     }

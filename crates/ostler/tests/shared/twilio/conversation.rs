@@ -121,6 +121,7 @@ impl World {
         body: &str,
         media: Vec<String>,
     ) -> String {
+        let now = self.now();
         let one = self.conversations.get_mut(conversation);
         let one = one.unwrap_or_else(|| panic!("no conversation {conversation}"));
         let participant = one.participants.iter().find(|one| one.address == author);
@@ -131,7 +132,7 @@ impl World {
             body: body.to_owned(),
             media,
             participant: participant.map(|one| one.sid.clone()),
-            created: Timestamp::now(),
+            created: now,
             by_api: false,
         };
         let sid = said.sid.clone();

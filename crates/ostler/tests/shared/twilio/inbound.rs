@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::{
     media::{Content, Media},
-    message::{Message, Status},
+    message::{ChangeKind, Message, Status},
     world::{World, sid},
 };
 
 /// The words by which somebody who sends SMS is no longer sent any, and is again.
-const STOP: &[&str] = &["STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT"];
+const STOP: &[&str] =
+    &["STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"];
 const START: &[&str] = &["START", "YES", "UNSTOP"];
+/// The words that Twilio answers, and with what.
+const HELP: &[&str] = &["HELP", "INFO"];
+const HELPED: &str = "Reply STOP to unsubscribe. Msg&Data Rates May Apply.";
+/// What somebody begins with who joins WhatsApp's sandbox.
+const JOIN: &str = "join ";
 
 /// A message that a person writes.
 #[derive(Clone, Debug)]
@@ -118,7 +123,7 @@ impl Attached {
 impl World {
     /// Keeps what a person wrote, and returns its id.
     pub(super) fn take_in(&mut self, inbound: &Inbound) -> String {
-        let now = Timestamp::now() - self.behind;
+        let now = self.now();
         let sid = sid(if inbound.media.is_empty() { "SM" } else { "MM" });
         let media: Vec<Media> = inbound.media.iter().map(|media| media.media(&sid)).collect();
         let params = self.inbound_params(inbound, &sid, &media);
@@ -144,19 +149,24 @@ impl World {
         self.media.extend(media.into_iter().map(|media| (media.sid.clone(), media)));
         if inbound.is_whatsapp() {
             self.wrote.insert(inbound.from.clone(), now);
+            let joined = self.sandbox.as_mut().filter(|_| inbound.body.starts_with(JOIN));
+            joined.map(|joined| joined.insert(inbound.from.clone()));
         } else {
-            self.mind_words(&inbound.from, &inbound.body);
+            self.mind_words(inbound);
         }
         sid
     }
 
     /// Minds the words of carriers, which Twilio obeys by itself.
-    fn mind_words(&mut self, from: &str, body: &str) {
-        let word = body.trim().to_uppercase();
+    fn mind_words(&mut self, inbound: &Inbound) {
+        let word = inbound.body.trim().to_uppercase();
         if STOP.contains(&word.as_str()) {
-            self.unsubscribed.insert(from.to_owned());
+            self.unsubscribed.insert(inbound.from.clone());
         } else if START.contains(&word.as_str()) {
-            self.unsubscribed.remove(from);
+            self.unsubscribed.remove(&inbound.from);
+        } else if HELP.contains(&word.as_str()) {
+            // Nobody asked for it over the API, and it is listed nowhere.
+            self.changed(ChangeKind::Helped, "", &inbound.from, HELPED);
         }
     }
 

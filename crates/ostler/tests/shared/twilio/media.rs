@@ -226,8 +226,13 @@ async fn fetch(
     let name = fetched.content_disposition.split_once("filename=");
     let name =
         name.map(|(_, name)| name.split(';').next().unwrap_or("").trim_matches('"').to_owned());
-    shared.change(|world| world.fetches.push(fetched));
-    if !is_there || bytes.is_empty() {
+    let is_lost = shared.change(|world| {
+        world.fetches.push(fetched);
+        let is_lost = world.lost_files > 0;
+        world.lost_files = world.lost_files.saturating_sub(1);
+        is_lost
+    });
+    if !is_there || bytes.is_empty() || is_lost {
         return Err(None);
     }
     if bytes.len() > most {

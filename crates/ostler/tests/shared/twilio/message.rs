@@ -75,6 +75,7 @@ fn segments(text: &str) -> usize {
 pub(crate) enum Status {
     Accepted,
     Queued,
+    Sending,
     Sent,
     Delivered,
     Read,
@@ -89,6 +90,7 @@ impl Status {
         match self {
             Self::Accepted => "accepted",
             Self::Queued => "queued",
+            Self::Sending => "sending",
             Self::Sent => "sent",
             Self::Delivered => "delivered",
             Self::Read => "read",
@@ -124,6 +126,8 @@ pub(crate) enum ChangeKind {
     Said,
     /// Media for Conversations were uploaded.
     Uploaded,
+    /// Twilio itself answered a word of the carriers', by SMS.
+    Helped,
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use super::{
 
 /// The error of a text of one's own to somebody who did not write for a day.
 const OUTSIDE_WINDOW: u32 = 63016;
+/// The error of a message to somebody who has not joined the sandbox.
+const NOT_JOINED: u32 = 63015;
 
 /// Takes a message through its statuses, and tells each to its callback.
 pub(super) async fn walk(shared: &Shared, sid: &str) {
@@ -40,13 +42,17 @@ impl World {
         if let Some(code) = self.doomed.get(&message.to) {
             return chosen.into_iter().chain([(Status::Undelivered, Some(*code))]).collect();
         }
+        let joined = self.sandbox.as_ref().filter(|_| message.is_whatsapp());
+        if joined.is_some_and(|joined| !joined.contains(&message.to)) {
+            return chosen.into_iter().chain([(Status::Failed, Some(NOT_JOINED))]).collect();
+        }
         if message.is_whatsapp() && !message.is_template && !self.is_window_open(&message.to) {
             let refused = (Status::Undelivered, Some(OUTSIDE_WINDOW));
             return chosen.into_iter().chain([refused]).collect();
         }
         let last = if message.is_whatsapp() { Status::Read } else { Status::Delivered };
         let last = last.min(self.walk_to);
-        let way = [Status::Sent, Status::Delivered, Status::Read];
+        let way = [Status::Sending, Status::Sent, Status::Delivered, Status::Read];
         let way = way.into_iter().filter(|status| *status <= last).map(|status| (status, None));
         chosen.into_iter().chain(way).collect()
     }
@@ -54,20 +60,23 @@ impl World {
     /// Says whether a person wrote within the last 24 hours.
     pub(super) fn is_window_open(&self, address: &str) -> bool {
         let day_ago = Timestamp::now() - 24.hours();
-        self.wrote.get(address).is_some_and(|last| *last > day_ago)
+        let has_written = self.wrote.get(address).is_some_and(|last| *last > day_ago);
+        has_written && !self.closed.contains(address)
     }
 
     fn step(&mut self, sid: &str, status: Status, error: Option<u32>) -> Option<Told> {
+        let now = self.now();
         let message = self.message_mut(sid)?;
         message.status = status;
         message.error = error;
-        message.updated = Timestamp::now();
+        message.updated = now;
         if status == Status::Sent {
             message.sent = Some(message.updated);
         }
         let message = message.clone();
         self.changed(ChangeKind::Status, sid, &message.to, status.name());
-        let callback = message.status_callback.clone()?;
+        // That it is being handed on is seen by who looks, and told to nobody.
+        let callback = message.status_callback.clone().filter(|_| status != Status::Sending)?;
         Some((callback, self.status_params(&message)))
     }
 

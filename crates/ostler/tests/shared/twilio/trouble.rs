@@ -1,6 +1,6 @@
 //! What tests let go wrong, and what they set otherwise than usual.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::{Timestamp, ToSpan as _};
 
@@ -48,6 +48,14 @@ impl Twilio {
         self.shared.change(|world| world.concurrency = Some(at_once));
     }
 
+    /// Refuses messages to an address with 429, or takes them again.
+    pub(crate) fn limit_to(&self, address: &str, is_limited: bool) {
+        self.shared.change(|world| match is_limited {
+            true => world.limited_to.insert(address.to_owned()),
+            false => world.limited_to.remove(address),
+        });
+    }
+
     /// Takes the limit of requests at once away, as there is none at first.
     pub(crate) fn relax(&self) {
         self.shared.change(|world| world.concurrency = None);
@@ -56,6 +64,11 @@ impl Twilio {
     /// Takes the credentials back.
     pub(crate) fn reject_credentials(&self) {
         self.shared.change(|world| world.token_rejected = true);
+    }
+
+    /// Takes calls with the API key, and none with the token, which signs as before.
+    pub(crate) fn refuse_the_token(&self) {
+        self.shared.change(|world| world.is_key_only = true);
     }
 
     /// Lets the sender of WhatsApp be another number than that of the sandbox.
@@ -76,6 +89,14 @@ impl Twilio {
     /// Lets a person on WhatsApp have written just now.
     pub(crate) fn open_window(&self, address: &str) {
         self.wrote(address, Timestamp::now());
+    }
+
+    /// Lets WhatsApp take nothing but templates for a person, though he writes.
+    pub(crate) fn keep_window_closed(&self, address: &str, is_closed: bool) {
+        self.shared.change(|world| match is_closed {
+            true => world.closed.insert(address.to_owned()),
+            false => world.closed.remove(address),
+        });
     }
 
     /// Lets a person on WhatsApp have written last more than a day ago.
@@ -110,6 +131,22 @@ impl Twilio {
     /// Forbids numbers that begin so, such as those of a country.
     pub(crate) fn forbid(&self, start: &str) {
         self.shared.change(|world| world.forbidden.insert(start.to_owned()));
+    }
+
+    /// Lets it be a trial account, which writes to these numbers alone.
+    pub(crate) fn is_trial(&self, verified: &[&str]) {
+        let verified = verified.iter().map(|number| (*number).to_owned()).collect();
+        self.shared.change(|world| world.trial = Some(verified));
+    }
+
+    /// Lets the sender of WhatsApp be the sandbox, which nobody has joined.
+    pub(crate) fn is_sandbox(&self) {
+        self.shared.change(|world| world.sandbox = Some(BTreeSet::new()));
+    }
+
+    /// Lets the next files that messages have links to be fetched, and get lost then.
+    pub(crate) fn lose_files(&self, count: usize) {
+        self.shared.change(|world| world.lost_files = count);
     }
 
     /// Lets messages come no further than this, if nothing fails.

@@ -41,9 +41,15 @@ pub(crate) struct World {
     pub(super) templates: BTreeMap<String, Template>,
     /// When people wrote last on WhatsApp.
     pub(super) wrote: BTreeMap<String, Timestamp>,
+    /// Who counts as not having written, whatever he writes.
+    pub(super) closed: BTreeSet<String>,
     pub(super) unsubscribed: BTreeSet<String>,
     /// The beginnings of numbers that must not be written to.
     pub(super) forbidden: BTreeSet<String>,
+    /// Of a trial account the numbers that are verified.
+    pub(super) trial: Option<BTreeSet<String>>,
+    /// Of WhatsApp's sandbox the people who have joined it.
+    pub(super) sandbox: Option<BTreeSet<String>>,
     pub(super) sender_status: &'static str,
     pub(super) account_status: &'static str,
 
@@ -56,12 +62,18 @@ pub(crate) struct World {
     pub(super) walk_to: Status,
     /// The error that the next messages to a number end with.
     pub(super) doomed: BTreeMap<String, u32>,
+    /// How many files are still to get lost on their way to Twilio.
+    pub(super) lost_files: usize,
     pub(super) token_rejected: bool,
+    /// Whether calls are made with the API key alone.
+    pub(super) is_key_only: bool,
     /// How far the clock of Twilio's is behind this machine's.
     pub(super) behind: Duration,
     /// How many requests may be under way at once, and how many are.
     pub(super) concurrency: Option<usize>,
     pub(super) under_way: usize,
+    /// Whom no messages are taken for at the moment.
+    pub(super) limited_to: BTreeSet<String>,
 }
 
 /// A request to the API, and how it ended.
@@ -96,8 +108,11 @@ impl World {
             conversations: BTreeMap::new(),
             templates: BTreeMap::new(),
             wrote: BTreeMap::new(),
+            closed: BTreeSet::new(),
             unsubscribed: BTreeSet::new(),
             forbidden: BTreeSet::new(),
+            trial: None,
+            sandbox: None,
             sender_status: "ONLINE",
             account_status: "active",
             changes: Vec::new(),
@@ -107,11 +122,19 @@ impl World {
             faults: Faults::default(),
             walk_to: Status::Read,
             doomed: BTreeMap::new(),
+            lost_files: 0,
             token_rejected: false,
+            is_key_only: false,
             behind: Duration::ZERO,
             concurrency: None,
             under_way: 0,
+            limited_to: BTreeSet::new(),
         }
+    }
+
+    /// Returns what time it is by Twilio's clock.
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::now() - self.behind
     }
 
     pub(super) fn changed(&mut self, kind: ChangeKind, sid: &str, address: &str, text: &str) {

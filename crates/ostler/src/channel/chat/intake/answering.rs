@@ -59,7 +59,7 @@ impl Intake {
         let by = if access::is_owner(rules, sender) {
             Actor::Operator(format!("{}:{sender}", self.channel))
         } else {
-            Actor::Sender(sender.to_owned())
+            Actor::Sender { channel: self.channel, name: sender.to_owned() }
         };
         match self.gateway.answer(request, answer, by).await {
             Ok(()) => Ok(()),
