@@ -57,6 +57,8 @@ fn what_is_told_twice_late_forged_or_of_nobodys_message_changes_nothing() {
     rig.ask("sim:echo=hay");
     let answer = rig.wait_for_text(&rig.ann, "You said hay.");
     wait_until_read(&rig, &answer);
+    // What is told before that is of nobody's message.
+    rig.wait_until_noted();
     for status in ["sent", "delivered", "read", "queued", "strange"] {
         assert_eq!(tell(&rig, &answer, status, None), 200);
     }
