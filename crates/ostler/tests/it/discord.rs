@@ -5,6 +5,7 @@ mod asked;
 mod checkup;
 mod commands;
 mod crashes;
+mod deferred;
 mod double;
 mod files;
 mod gateways;

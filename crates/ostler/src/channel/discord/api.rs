@@ -42,7 +42,7 @@ use self::{
 };
 pub(crate) use self::{
     chat::LIMITS,
-    interact::Response,
+    interact::{Given, Response},
     lookup::{Application, Seat, Starts},
     verdict::Trouble,
 };

@@ -26,7 +26,7 @@ use self::{
     slash::Received,
 };
 use super::{
-    api::{Api, Response},
+    api::{Api, Given, Response},
     heard::{Heard, Place, Places, Slash, Ticket},
     shard::{Event, Happening, Position},
     slash::commands,
@@ -333,9 +333,14 @@ impl Desk {
         }
     }
 
-    async fn respond(&self, ticket: &Ticket, response: Response) {
-        if let Err(error) = self.api.respond(ticket, &response).await {
-            tracing::info!(%error, "an interaction could not be answered");
+    /// Gives the first answer to a button or a command; nothing if it did not get there.
+    async fn respond(&self, ticket: &Ticket, response: Response) -> Option<Given> {
+        match self.api.respond(ticket, &response).await {
+            Ok(given) => Some(given),
+            Err(error) => {
+                tracing::info!(%error, "an interaction could not be answered");
+                None
+            }
         }
     }
 }

@@ -430,7 +430,7 @@ async fn buttons_and_commands_are_answered_by_their_ticket() {
         assert_eq!(asked.json(), json!({"type": 6}));
         asked.answer(204, &Value::Null);
     });
-    assert_eq!(answered, Ok(()));
+    assert_eq!(answered, Ok(Given::Now));
     let (followed, ()) = tokio::join!(api.follow_up(&ticket, "more", true), async {
         let asked = server.next().await;
         assert_eq!(asked.what, "POST /webhooks/800/tick-et");

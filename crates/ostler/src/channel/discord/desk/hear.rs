@@ -17,6 +17,7 @@ use crate::{
         },
     },
     gateway::inbound::{Details, Group, Media},
+    id::JobId,
 };
 
 /// The waits before it is asked where a message was written. What is said at the same
@@ -148,6 +149,7 @@ impl Heard {
             is_called: true,
             at: snowflake::time_of(&self.message),
             details: self.details(),
+            note: JobId::new(),
         }
     }
 
