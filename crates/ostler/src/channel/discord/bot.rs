@@ -121,7 +121,7 @@ impl Parts {
             tasks: tasks.clone(),
             stop: until.clone(),
         };
-        let desk = Desk { intake, api: Arc::clone(&self.api), policy: self.policy.clone() };
+        let desk = Desk::new(intake, Arc::clone(&self.api), self.policy.clone());
         // Without it what was said meanwhile would be passed over.
         let Some(resume) = self.position(kept, stop).await else { return Over::Stopped };
         let connection = Connection {
