@@ -5,7 +5,6 @@ mod asked;
 mod checkup;
 mod commands;
 mod crashes;
-mod double;
 mod files;
 mod gateways;
 mod guide;
