@@ -1,5 +1,7 @@
 //! What people see of an answer.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::rig::Rig;
@@ -61,14 +63,92 @@ fn an_answer_that_mentions_everybody_calls_nobody() {
 }
 
 #[test]
+fn nothing_that_is_shown_calls_anybody_whoever_is_mentioned() {
+    let rig = Rig::start();
+    let role = rig.discord.give_role(rig.guild, rig.bob);
+    let names = [
+        "@everyone".to_owned(),
+        "@here".to_owned(),
+        format!("<@&{role}>"),
+        format!("<@{}>", rig.bob),
+    ];
+    let echo: String = names.iter().map(|name| format!(" sim:echo={name}x")).collect();
+    // A draft first, and changes of it.
+    rig.ask(&format!("sim:slow=500 tell me{echo}"));
+    let answer = rig.wait_for_answer(rig.channel);
+    let changes = rig.discord.changes(rig.channel);
+    let n_edits = changes.iter().filter(|it| it.kind == ChangeKind::Edited).count();
+    assert!(n_edits > 1, "{changes:#?}");
+    for name in &names {
+        assert!(answer.content.contains(name.as_str()), "{name}: {}", answer.content);
+    }
+    // For all to read, before there is an answer.
+    let asked = rig.slash(rig.channel, rig.ann, "ask", json!({ "prompt": format!("once{echo}") }));
+    assert!(rig.told(asked).contains("@everyone"));
+    rig.wait_for("another answer", rig.channel, |said| {
+        said.iter().filter(|it| it.content.ends_with("characters.")).count() == 2
+    });
+    // A note.
+    rig.ask(&format!("/agent {}", names[0]));
+    rig.wait_for("what is said of the agent", rig.channel, |said| said.len() == 4);
+    // By itself.
+    let to = format!("discord:{}", rig.channel);
+    let text = format!("news for {}", names.concat());
+    let outcome = rig.place.run(&["send", "--from-agent", "--to", &to, &text]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    rig.wait_for_text("news for");
+    let pings = rig.discord.pings();
+    assert!(pings.is_empty(), "{pings:#?}");
+}
+
+#[test]
+fn changes_of_a_message_are_apart_as_far_as_discord_allows() {
+    let rig = Rig::start();
+    // It could be changed twenty times.
+    rig.ask(&format!("sim:slow=400 tell me {}", "sim:echo=more ".repeat(20)));
+    rig.wait_for_answer(rig.channel);
+    let changes = rig.discord.changes(rig.channel);
+    let edits: Vec<_> = changes.iter().filter(|it| it.kind == ChangeKind::Edited).collect();
+    // What is said at the end does not wait. The others leave 1.2 seconds apart, of
+    // which the way of the first and of the last may take something.
+    let [first, .., last, _] = &edits[..] else { panic!("{changes:#?}") };
+    let n_pauses = u32::try_from(edits.len() - 2).unwrap();
+    let took = last.at - first.at;
+    assert!(n_pauses >= 2 && took >= n_pauses * Duration::from_secs(1), "{took:?}: {changes:#?}");
+}
+
+#[test]
+fn tools_are_shown_while_they_matter_and_not_at_the_end() {
+    let rig = Rig::start();
+    rig.ask("sim:tool sim:slow=400 and tell me all about it");
+    let answer = rig.wait_for_answer(rig.channel);
+    let is_shown = |line: &str| {
+        let changes = rig.discord.changes(rig.channel);
+        changes.iter().any(|change| change.content.contains(line))
+    };
+    assert!(is_shown("🔧 Bash: echo hi"), "{:#?}", rig.discord.changes(rig.channel));
+    assert!(!answer.content.contains("🔧"), "{}", answer.content);
+}
+
+#[test]
 fn twenty_messages_during_a_turn_are_answered_in_their_order() {
-    let rig = Rig::with(|_, settings| settings["discord"]["messages_per_minute"] = json!(1000));
+    let rig = Rig::with(|rig, settings| {
+        settings["discord"]["messages_per_minute"] = json!(1000);
+        settings["agent"]["path"] = json!(rig.patient_agent());
+    });
     // Discord would let it say five things in five seconds.
     rig.discord.relax();
-    rig.ask("sim:delay=1500 sim:echo=m0");
+    rig.ask("sim:echo=m0");
+    rig.wait_for_agent();
     for number in 1..=20 {
         rig.ask(&format!("sim:echo=m{number}"));
     }
+    // All of them have come.
+    let status = rig.slash(rig.channel, rig.bob, "status", json!({}));
+    let told = rig.told(status);
+    assert!(told.contains("20"), "{told}");
+    assert_eq!(rig.n_sent(), 0);
+    rig.release_agent();
     let said = rig.wait_for("the last answer", rig.channel, |said| {
         said.iter().any(|message| message.content.contains("You said m20."))
     });
@@ -174,7 +254,35 @@ fn files_go_both_ways_and_none_from_elsewhere() {
 }
 
 #[test]
-fn slash_commands_are_told_once_and_do_what_words_do() {
+fn slash_commands_are_told_once_also_by_the_next_gateway_and_after_a_reconnect() {
+    let mut rig = Rig::start();
+    let is_told = |rig: &Rig, n_asked: usize| {
+        rig.discord.wait_for("what is there is looked up", LIMIT, |world| {
+            let asked = world.requests().iter().filter(|(method, path, status)| {
+                method == "GET" && path.ends_with("/commands") && *status == 200
+            });
+            (asked.count() >= n_asked && !world.commands().is_empty()).then_some(())
+        });
+        rig.ask("sim:echo=on");
+        rig.wait_for("an answer", rig.channel, |said| said.len() == n_asked);
+        assert_eq!(rig.discord.command_writes(), 1);
+    };
+    is_told(&rig, 1);
+    rig.crash_and_start();
+    rig.discord.wait_for("it is resumed", LIMIT, |world| (world.resumes() == 1).then_some(()));
+    is_told(&rig, 2);
+    let n_before = rig.discord.identifies();
+    rig.discord.forget_sessions();
+    rig.discord.cut();
+    rig.discord
+        .wait_for("another session", LIMIT, |world| (world.identifies() > n_before).then_some(()));
+    rig.ask("sim:echo=on");
+    rig.wait_for("an answer", rig.channel, |said| said.len() == 3);
+    assert_eq!(rig.discord.command_writes(), 1);
+}
+
+#[test]
+fn slash_commands_do_what_words_do() {
     let rig = Rig::start();
     let names = rig.discord.wait_for("the commands", LIMIT, |world| {
         let commands = world.commands();

@@ -1,5 +1,7 @@
 //! What is sent, and what comes of every way to answer it.
 
+use std::sync::atomic::AtomicU32;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -165,49 +167,114 @@ async fn a_file_that_is_too_large_is_given_up_before_anything_is_sent() {
     assert!(server.try_next().is_none());
 }
 
-#[tokio::test]
-async fn a_message_waits_as_long_as_discord_says() {
-    let n_asked = AtomicU32::new(0);
-    let sent = send(LIMIT, async |asked| {
-        if n_asked.fetch_add(1, Ordering::Relaxed) > 0 {
-            return asked.answer(200, &json!({"id": "101"}));
-        }
-        let headers = [
-            ("x-ratelimit-scope", "user"),
-            ("x-ratelimit-bucket", "b"),
-            ("x-ratelimit-limit", "5"),
-            ("x-ratelimit-remaining", "0"),
-            ("x-ratelimit-reset-after", "0.2"),
-            ("retry-after", "1"),
-        ];
-        let body = json!({"message": "slow down", "retry_after": 0.2, "global": false});
-        asked.answer_with(429, &headers, body.to_string());
-    });
-    assert_eq!(sent.await, Ok("101".to_owned()));
-    assert_eq!(n_asked.into_inner(), 2);
-}
-
-#[tokio::test]
-async fn after_a_limit_of_all_calls_none_is_made_at_once() {
+/// Sends a message to a server that refuses it like this until it was asked three
+/// times, and returns how long it waited each time.
+async fn waits(headers: &[(&str, &str)], body: &Value) -> Vec<Duration> {
     let times = Mutex::new(Vec::new());
     let sent = send(LIMIT, async |asked| {
-        let n_before = {
+        let n_asked = {
             let mut times = times.lock().unwrap();
             times.push(Instant::now());
-            times.len() - 1
+            times.len()
         };
-        if n_before >= 2 {
-            return asked.answer(200, &json!({"id": "101"}));
+        match n_asked {
+            3 => asked.answer(200, &json!({"id": "101"})),
+            _ => asked.answer_with(429, headers, body.to_string()),
         }
-        let headers =
-            [("x-ratelimit-scope", "global"), ("x-ratelimit-global", "true"), ("retry-after", "1")];
-        let body = json!({"message": "slow down", "retry_after": 0.7, "global": true});
-        asked.answer_with(429, &headers, body.to_string());
     });
     assert_eq!(sent.await, Ok("101".to_owned()));
     let times = times.into_inner().unwrap();
-    let pauses: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(pauses[0] >= lull::FIRST && pauses[1] >= 2 * lull::FIRST, "{pauses:?}");
+    times.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+#[tokio::test]
+async fn a_message_waits_as_long_as_discord_says() {
+    let headers = [
+        ("x-ratelimit-scope", "user"),
+        ("x-ratelimit-bucket", "b"),
+        ("x-ratelimit-limit", "5"),
+        ("x-ratelimit-remaining", "0"),
+        ("x-ratelimit-reset-after", "0.2"),
+        ("retry-after", "1"),
+    ];
+    let body = json!({"message": "slow down", "retry_after": 0.9, "global": false});
+    let waits = waits(&headers, &body).await;
+    assert!(waits.iter().all(|wait| *wait >= Duration::from_millis(900)), "{waits:?}");
+}
+
+#[tokio::test]
+async fn a_limit_of_all_calls_is_waited_for_as_long_as_discord_says() {
+    let headers =
+        [("x-ratelimit-scope", "global"), ("x-ratelimit-global", "true"), ("retry-after", "2")];
+    let body = json!({"message": "slow down", "retry_after": 1.2, "global": true});
+    let waits = waits(&headers, &body).await;
+    assert!(waits.iter().all(|wait| *wait >= Duration::from_millis(1200)), "{waits:?}");
+}
+
+#[tokio::test]
+async fn a_refusal_that_is_not_discords_own_is_waited_for_by_its_header() {
+    let waits = waits(&[("retry-after", "1")], &json!("error code: 1015")).await;
+    assert!(waits.iter().all(|wait| *wait >= Duration::from_secs(1)), "{waits:?}");
+}
+
+#[tokio::test]
+async fn a_refusal_without_a_time_is_waited_for_longer_and_longer() {
+    let waits = waits(&[], &json!({})).await;
+    assert!(waits[0] >= lull::FIRST && waits[1] >= 2 * lull::FIRST, "{waits:?}");
+}
+
+#[tokio::test]
+async fn a_limit_of_all_calls_holds_up_everything_but_buttons_and_commands() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let ticket = Ticket { application: "800".into(), id: "300".into(), token: "tick-et".into() };
+    let told = Duration::from_millis(1500);
+    let (typed, ()) = tokio::join!(api.typing("50", None), async {
+        let body = json!({"message": "slow down", "retry_after": 1.5, "global": true});
+        server.next().await.answer(429, &body);
+        let begun = Instant::now();
+        // By now it is known for how long.
+        time::sleep(Duration::from_millis(100)).await;
+        assert!(!api.has_room());
+        let answered = async {
+            let asked = server.next().await;
+            assert!(asked.what.starts_with("POST /interactions/"), "{}", asked.what);
+            assert!(begun.elapsed() < told, "{:?}", begun.elapsed());
+            asked.answer(204, &Value::Null);
+            for _ in 0..2 {
+                let asked = server.next().await;
+                assert!(asked.what.ends_with("/typing"), "{}", asked.what);
+                assert!(begun.elapsed() >= told, "{:?}", begun.elapsed());
+                asked.answer(204, &Value::Null);
+            }
+        };
+        let (other, pressed, ()) = tokio::join!(
+            api.typing("51", None),
+            api.respond(&ticket, &Response::Nothing),
+            answered
+        );
+        other.unwrap();
+        pressed.unwrap();
+    });
+    typed.unwrap();
+}
+
+#[tokio::test]
+async fn a_button_that_is_refused_waits_and_nothing_waits_for_it() {
+    let mut server = Server::start().await;
+    let api = api(&server, LIMIT);
+    let ticket = Ticket { application: "800".into(), id: "300".into(), token: "tick-et".into() };
+    let (answered, ()) = tokio::join!(api.follow_up(&ticket, "more", true), async {
+        let body = json!({"message": "slow down", "retry_after": 0.7, "global": true});
+        server.next().await.answer(429, &body);
+        let begun = Instant::now();
+        let asked = server.expect("POST /channels/50/typing", 204, &Value::Null);
+        let (typed, ()) = tokio::join!(api.typing("50", None), asked);
+        typed.unwrap();
+        server.expect("POST /webhooks/800/tick-et", 200, &json!({"id": "1"})).await;
+        assert!(begun.elapsed() >= Duration::from_millis(700), "{:?}", begun.elapsed());
+    });
+    answered.unwrap();
 }
 
 #[tokio::test]
@@ -260,15 +327,51 @@ async fn what_would_be_too_late_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn a_limit_that_ends_too_late_is_left_to_whoever_tries_again() {
+    for is_global in [true, false] {
+        let n_asked = AtomicU32::new(0);
+        let sent = send(LIMIT, async |asked| {
+            n_asked.fetch_add(1, Ordering::Relaxed);
+            asked.answer(429, &json!({"message": "no", "retry_after": 60.0, "global": is_global}));
+        });
+        let error = sent.await.unwrap_err();
+        let next = Next::Retry { after: Some(Duration::from_secs(60)) };
+        assert_eq!((error.next, error.is_unsure), (next, false), "{error}");
+        assert_eq!(n_asked.into_inner(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_was_refused_for_want_of_time_was_certainly_not_sent() {
+    let n_asked = AtomicU32::new(0);
+    let refusal = json!({"message": "no", "retry_after": 0.3, "global": false});
+    let sent = send(SHORT, async |asked| {
+        n_asked.fetch_add(1, Ordering::Relaxed);
+        asked.answer(429, &refusal);
+    });
+    let error = sent.await.unwrap_err();
+    assert!(!error.is_unsure, "{error}");
+    // Who sends it again and hears nothing does not know.
+    let n_asked = AtomicU32::new(0);
+    let sent =
+        send(Duration::from_secs(2), async |asked| match n_asked.fetch_add(1, Ordering::Relaxed) {
+            0 => asked.answer(429, &refusal),
+            _ => asked.hold().await,
+        });
+    let error = sent.await.unwrap_err();
+    assert_eq!((error.next, error.is_unsure), (Next::Retry { after: None }, true), "{error}");
+}
+
+#[tokio::test]
 async fn a_limit_without_an_end_is_not_run_against_for_long() {
     let n_asked = AtomicU32::new(0);
     let sent = send(LIMIT, async |asked| {
         n_asked.fetch_add(1, Ordering::Relaxed);
-        asked.answer(429, &json!({"message": "no", "retry_after": 60.0, "global": true}));
+        asked.answer(429, &json!({"message": "no", "retry_after": 0.01, "global": true}));
     });
     let error = sent.await.unwrap_err();
-    assert_eq!(error.next, Next::Retry { after: Some(Duration::from_secs(5)) });
-    assert!(!error.is_unsure);
+    let next = Next::Retry { after: Some(Duration::from_millis(10)) };
+    assert_eq!((error.next, error.is_unsure), (next, false), "{error}");
     assert_eq!(n_asked.into_inner(), TRIES);
 }
 
@@ -471,19 +574,18 @@ async fn threads_and_direct_channels_are_made_or_found() {
 
 #[test]
 fn an_address_is_a_host_and_perhaps_a_path() {
-    let place = |place: &str, is_http| Ok(Base { place: place.to_owned(), is_http });
     for (url, expected) in [
-        ("https://discord.com", place("discord.com", false)),
-        ("http://127.0.0.1:8080/", place("127.0.0.1:8080", true)),
-        ("http://proxy:80/discord/", place("proxy/discord", true)),
-        ("https://discord.com/api/v10", place("discord.com", false)),
-        ("http://[::1]:99", place("[::1]:99", true)),
+        ("https://discord.com", Ok("https://discord.com/api/v10")),
+        ("http://127.0.0.1:8080/", Ok("http://127.0.0.1:8080/api/v10")),
+        ("http://proxy:80/discord/", Ok("http://proxy/discord/api/v10")),
+        ("https://discord.com/api/v10", Ok("https://discord.com/api/v10")),
+        ("http://[::1]:99", Ok("http://[::1]:99/api/v10")),
         ("ftp://discord.com", Err(ApiError::Url)),
         ("https://a:b@discord.com", Err(ApiError::Url)),
         ("https://discord.com?x", Err(ApiError::Url)),
         ("discord.com", Err(ApiError::Url)),
     ] {
-        assert_eq!(base(url), expected, "{url}");
+        assert_eq!(base(url), expected.map(str::to_owned), "{url}");
     }
     for token in ["", "a b", "a\nb", "ä"] {
         assert_eq!(Api::new(token, None).unwrap_err(), ApiError::Token);
