@@ -75,13 +75,8 @@ impl Api {
         Ok(flags & AWAITED != 0)
     }
 
-    /// Says something more.
-    pub(crate) async fn follow_up(
-        &self,
-        ticket: &Ticket,
-        text: &str,
-        is_private: bool,
-    ) -> Result<(), Trouble> {
+    /// Says something more, to whoever began it and nobody else.
+    pub(crate) async fn whisper(&self, ticket: &Ticket, text: &str) -> Result<(), Trouble> {
         let route = Route::ExecuteWebhook {
             thread_id: None,
             token: token(ticket)?,
@@ -89,7 +84,7 @@ impl Api {
             with_components: None,
             webhook_id: id(&ticket.application)?,
         };
-        self.call(open(&route, &payload::said(text, is_private))).await?;
+        self.call(open(&route, &payload::whispered(text))).await?;
         Ok(())
     }
 
@@ -99,7 +94,7 @@ impl Api {
             application_id: id(&ticket.application)?,
             interaction_token: token(ticket)?,
         };
-        self.call(open(&route, &payload::said(text, false))).await?;
+        self.call(open(&route, &payload::said(text))).await?;
         Ok(())
     }
 

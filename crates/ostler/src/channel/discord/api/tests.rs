@@ -264,7 +264,7 @@ async fn a_button_that_is_refused_waits_and_nothing_waits_for_it() {
     let mut server = Server::start().await;
     let api = api(&server, LIMIT);
     let ticket = Ticket { application: "800".into(), id: "300".into(), token: "tick-et".into() };
-    let (answered, ()) = tokio::join!(api.follow_up(&ticket, "more", true), async {
+    let (answered, ()) = tokio::join!(api.whisper(&ticket, "more"), async {
         let body = json!({"message": "slow down", "retry_after": 0.7, "global": true});
         server.next().await.answer(429, &body);
         let begun = Instant::now();
@@ -534,7 +534,7 @@ async fn buttons_and_commands_are_answered_by_their_ticket() {
         asked.answer(204, &Value::Null);
     });
     assert_eq!(answered, Ok(Given::Now));
-    let (followed, ()) = tokio::join!(api.follow_up(&ticket, "more", true), async {
+    let (followed, ()) = tokio::join!(api.whisper(&ticket, "more"), async {
         let asked = server.next().await;
         assert_eq!(asked.what, "POST /webhooks/800/tick-et");
         assert_eq!(

@@ -94,10 +94,12 @@ impl Desk {
                 seen.push(place.clone());
             }
             if Instant::now() >= look.by || look.found.len() >= MOST {
-                let (n_found, n_left) = (look.found.len(), visits.len() + 1);
+                let left: Vec<&str> =
+                    [&visit].into_iter().chain(&visits).map(Visit::place).collect();
+                let n_found = look.found.len();
                 tracing::warn!(
                     n_found,
-                    n_left,
+                    ?left,
                     "not all that was said meanwhile on Discord is looked for"
                 );
                 break;

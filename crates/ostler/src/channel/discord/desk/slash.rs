@@ -208,7 +208,11 @@ impl Desk {
         let Received { is_wanted, outcome } = received;
         let came = match is_wanted.await {
             Ok(true) => match slash.asked() {
-                Asked::Agent { prompt, is_new } => self.ask(slash, prompt, is_new).await,
+                Asked::Agent { prompt, is_new: false } => self.ask(slash, &prompt).await,
+                Asked::Agent { prompt, is_new: true } => {
+                    let word = self.reset_word().unwrap_or_default();
+                    self.ask(slash, &format!("{word} {prompt}")).await
+                }
                 Asked::Gateway(directive) => self.order(slash, &directive).await,
             },
             Ok(false) => return Dealt::Done { learnt: None },
@@ -221,12 +225,8 @@ impl Desk {
     }
 
     /// Takes a prompt; nothing if it is to stop.
-    async fn ask(&self, slash: &Slash, prompt: String, is_new: bool) -> Option<Outcome> {
-        let text = match (is_new, self.reset_word()) {
-            (true, Some(word)) => format!("{word} {prompt}"),
-            (true, None) | (false, _) => prompt,
-        };
-        let said = slash.said(&text);
+    async fn ask(&self, slash: &Slash, text: &str) -> Option<Outcome> {
+        let said = slash.said(text);
         let offered = self.insist(|| self.intake.offer(&said, &slash.channel)).await?;
         Some(match offered {
             Offered::Stored => Outcome::Taken,
