@@ -20,6 +20,7 @@ pub(crate) mod pages;
 mod people;
 mod quiet;
 pub(crate) mod rig;
+mod shown;
 mod slow;
 mod strangers;
 mod trouble;
