@@ -16,7 +16,7 @@ const STOP_WORDS: [&str; 5] = ["stop", "esc", "abort", "wait", "exit"];
 /// What may stand behind these.
 const PUNCTUATION: [char; 7] = ['.', '!', '?', ',', ';', ':', '…'];
 /// A longer message is none of these. Names that are longer do not exist.
-const LONGEST: usize = 200;
+pub(crate) const LONGEST: usize = 200;
 
 /// Something that is wanted of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]

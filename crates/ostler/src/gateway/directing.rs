@@ -14,7 +14,7 @@ use super::{
     policy::Policy,
 };
 use crate::{
-    channel::directive::{DEFAULT, Directive, Level},
+    channel::directive::{DEFAULT, Directive, LONGEST, Level},
     clock::Millis,
     config::word,
     store::{
@@ -120,6 +120,9 @@ impl Gateway {
 
 /// Returns the name of an agent that can be run; the error is for people.
 fn usable(policy: &Policy, name: &str) -> Result<String, String> {
+    if name.len() > LONGEST {
+        return Err("That is no name of an agent.".to_owned());
+    }
     let agent =
         policy.agents.resolve(Some(name)).map_err(|why| format!("That cannot be: {why}."))?;
     if policy.can_run(&agent) {
@@ -135,7 +138,7 @@ fn named(name: &str) -> Result<Option<String>, String> {
         return Ok(None);
     }
     // It becomes a word of a command line.
-    if name.starts_with('-') || name.chars().any(char::is_control) {
+    if name.len() > LONGEST || name.starts_with('-') || name.chars().any(char::is_control) {
         return Err("That is no name of a model.".to_owned());
     }
     Ok(Some(name.to_owned()))

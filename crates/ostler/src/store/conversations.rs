@@ -10,6 +10,7 @@ use thiserror::Error;
 use super::{
     Conn, StoreError,
     db::{Row, values},
+    messages::PERSON,
     sessions,
 };
 use crate::{
@@ -160,16 +161,18 @@ pub(crate) async fn newest(conn: &mut Conn) -> Result<Option<Conversation>, Stor
 }
 
 /// Returns the places of a channel at which people spoke since a time, the one where
-/// somebody spoke last first.
+/// somebody spoke last first. What conversations they belong to does not matter: several
+/// can be held at a place, and one at several.
 pub(crate) async fn lively_places(
     conn: &mut Conn,
     channel: &str,
     since: Millis,
     limit: u32,
 ) -> Result<Vec<String>, StoreError> {
-    let sql = "SELECT address FROM conversations WHERE channel = $1 AND last_user_at >= $2
-               ORDER BY last_user_at DESC LIMIT +$3";
-    let rows = conn.fetch_all(sql, values![channel, since, i64::from(limit)]).await?;
+    let sql = "SELECT address FROM messages
+               WHERE origin = $1 AND channel = $2 AND at >= $3
+               GROUP BY address ORDER BY max(at) DESC LIMIT +$4";
+    let rows = conn.fetch_all(sql, values![PERSON, channel, since, i64::from(limit)]).await?;
     rows.iter().map(|row| row.text("address")).collect()
 }
 

@@ -15,9 +15,7 @@ use serde::{Serialize, Serializer};
 #[cfg(test)]
 pub(crate) use self::lease::renew;
 pub(crate) use self::{
-    accept::{
-        Insert, count_in_lane, count_not_begun, insert, is_message_known, note_message, take_place,
-    },
+    accept::{Insert, count_in_lane, count_not_begun, insert, note_message, noted_as, take_place},
     end::{
         cancel_lane_not_begun, end, end_not_begun, promote, put_back, request_cancel, revive,
         running_in,

@@ -23,6 +23,7 @@ mod discord;
 #[path = "../shared/discord/double.rs"]
 #[expect(dead_code, unused_imports, reason = "the double can do more than is asked of it here")]
 mod discord_double;
+mod discord_double_tests;
 mod doctor;
 mod faults;
 mod gateway;

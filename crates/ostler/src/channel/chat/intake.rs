@@ -5,19 +5,22 @@
 mod answering;
 mod directing;
 mod stranger;
+mod telling;
 
 use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub(crate) use self::answering::Given;
-use super::{Chat, Post, Posting};
+pub(crate) use self::{
+    answering::Given,
+    telling::{Twice, insist},
+};
+use super::Chat;
 use crate::{
     channel::{
-        SendError,
         access::{self, Admission, Rules, Source, Standing},
-        directive,
+        directive::{self, Directive},
         pace::{Pace, Verdict},
     },
     gateway::{
@@ -25,6 +28,7 @@ use crate::{
         directing::NOTHING_RUNS,
         inbound::{Details, Inbound, Origin, Refusal},
     },
+    id::JobId,
     queue::{EnqueueError, MessageKey},
     store::{Store, StoreError, conversations::Address, jobs, pairings},
     wishes::Wishes,
@@ -62,6 +66,9 @@ pub(crate) struct Said<'a> {
     /// When it was said, if the chat says so.
     pub(crate) at: Option<Timestamp>,
     pub(crate) details: Details,
+    /// Under which id it is noted that it was dealt with, if it becomes no job. It is made
+    /// once: by it somebody who does not know whether his note was taken finds it.
+    pub(crate) note: JobId,
 }
 
 impl Said<'_> {
@@ -86,8 +93,17 @@ pub(crate) enum Screened {
 pub(crate) enum Taken {
     /// The store knows it by its name.
     Stored,
-    /// It will not be answered, and its sender knows.
+    /// It will not be answered, and its sender is told so.
     Refused,
+}
+
+/// What becomes of a message that was offered for the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    /// The store knows it by its name.
+    Stored,
+    /// It will not be answered, and this is what its sender is to be told.
+    Refused(String),
 }
 
 /// Why something was not taken. It is to be offered again.
@@ -122,10 +138,13 @@ impl Intake {
             Admission::Admitted => {}
         }
         // What is told again costs its sender nothing.
-        if self.is_known(said.message, places).await? {
+        let noted = self.noted_as(said.message, places).await?;
+        if noted.is_some_and(|noted| noted != said.note) {
             return Ok(Screened::Dealt);
         }
-        if !said.is_late(Timestamp::now())
+        let directive = directive::read(said.text);
+        if directive.as_ref().is_none_or(is_counted)
+            && !said.is_late(Timestamp::now())
             && let Verdict::Slow { wait, is_first } =
                 self.pace.allow_named(said.from.sender, said.message)
         {
@@ -134,7 +153,7 @@ impl Intake {
             }
             return Ok(Screened::Dealt);
         }
-        if let Some(directive) = directive::read(said.text) {
+        if let Some(directive) = directive {
             let answer = self.direct_once(said, rules, &directive).await?;
             if let Some(answer) = answer.filter(|it| said.is_called || it != NOTHING_RUNS) {
                 self.tell(said.from.channel, said.message, answer);
@@ -172,21 +191,40 @@ impl Intake {
         message: &str,
         places: &[&str],
     ) -> Result<bool, StoreError> {
+        Ok(self.noted_as(message, places).await?.is_some())
+    }
+
+    /// Returns under which id a message was noted, at the first of these places where it
+    /// was.
+    async fn noted_as(&self, message: &str, places: &[&str]) -> Result<Option<JobId>, StoreError> {
         for place in places {
             let key = MessageKey::new(self.channel, place, message);
-            let known =
-                self.store.read(key, |conn, key| Box::pin(jobs::is_message_known(conn, key)));
-            if known.await? {
-                return Ok(true);
+            let noted = self.store.read(key, |conn, key| Box::pin(jobs::noted_as(conn, key)));
+            if let Some(noted) = noted.await? {
+                return Ok(Some(noted));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Stores a message for the agent, which answers at a place. Whoever is refused is
     /// told why.
     pub(crate) async fn accept(&self, said: &Said<'_>, place: &str) -> Result<Taken, NotTaken> {
-        let Ok(address) = Address::new(self.channel, place) else { return Ok(Taken::Refused) };
+        match self.offer(said, place).await? {
+            Offered::Stored => Ok(Taken::Stored),
+            Offered::Refused(why) => {
+                self.tell(said.from.channel, said.message, why);
+                Ok(Taken::Refused)
+            }
+        }
+    }
+
+    /// Stores a message for the agent, which answers at a place, if it is taken.
+    pub(crate) async fn offer(&self, said: &Said<'_>, place: &str) -> Result<Offered, NotTaken> {
+        let address = match Address::new(self.channel, place) {
+            Ok(address) => address,
+            Err(error) => return Ok(Offered::Refused(format!("⚠️ {error}"))),
+        };
         let inbound = Inbound {
             address,
             sender: said.from.sender.to_owned(),
@@ -206,14 +244,11 @@ impl Intake {
                     // A sign of life; if it does not get through, the answer will.
                     self.spawn(async move { drop(chat.typing(&place, Some(&message)).await) });
                 }
-                Ok(Taken::Stored)
+                Ok(Offered::Stored)
             }
             Err(Refusal::Enqueue(EnqueueError::Store(error))) => Err(NotTaken::Store(error)),
             Err(Refusal::Stopping) => Err(NotTaken::Stopping),
-            Err(refusal) => {
-                self.tell(said.from.channel, said.message, format!("⚠️ {refusal}"));
-                Ok(Taken::Refused)
-            }
+            Err(refusal) => Ok(Offered::Refused(format!("⚠️ {refusal}"))),
         }
     }
 
@@ -225,25 +260,16 @@ impl Intake {
         });
     }
 
-    /// Says something that is not worth a place in the outbox.
-    pub(crate) fn tell(&self, place: &str, answers: &str, text: String) {
-        let (intake, place, answers) = (self.clone(), place.to_owned(), answers.to_owned());
-        self.spawn(async move { intake.tell_now(&place, &answers, text).await });
-    }
-
-    async fn tell_now(&self, place: &str, answers: &str, text: String) {
-        let post = Post::of(text);
-        let nonce = format!("told:{answers}");
-        let posting = Posting { post: &post, nonce: &nonce, answers: Some(answers) };
-        if let Err(SendError { reason, .. }) = self.chat.send(place, posting).await {
-            tracing::info!(reason, "somebody could not be told something");
-        }
-    }
-
     /// Returns by whom the store knows somebody.
     fn known_as(&self, sender: &str) -> pairings::Person {
         pairings::Person { channel: self.people.to_owned(), sender: sender.to_owned() }
     }
+}
+
+/// Whether a word for the gateway counts for how often its sender writes. Who wants an
+/// end of what runs is not to wait for it.
+pub(crate) fn is_counted(directive: &Directive) -> bool {
+    *directive != Directive::Stop
 }
 
 /// Returns what somebody is told who writes too often.
@@ -252,30 +278,4 @@ pub(crate) fn too_fast(wait: Duration) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_said_long_before_it_is_told_is_late() {
-        let said = |at| Said {
-            from: Source {
-                guild: None,
-                channel: "1",
-                parent: None,
-                sender: "ann",
-                roles: &[],
-                is_mentioned: true,
-            },
-            message: "m",
-            name: "Ann",
-            text: "hay",
-            is_called: true,
-            at,
-            details: Details::default(),
-        };
-        let now = Timestamp::from_second(1_794_816_000).unwrap();
-        let before = |seconds| now.checked_sub(SignedDuration::from_secs(seconds)).ok();
-        assert!(!said(None).is_late(now) && !said(Some(now)).is_late(now));
-        assert!(!said(before(60)).is_late(now) && said(before(61)).is_late(now));
-    }
-}
+mod tests;

@@ -1,7 +1,8 @@
 //! What is done in Discord over HTTP. One call at a time is made here, within a
 //! time limit that the waits for Discord's rate limits are part of: `bucket` keeps
-//! those of single places, `rate` that of all calls. What a refusal means is said by
-//! `verdict`, what is sent by `payload`.
+//! those of single places, `rate` that of all calls, `lull` the pauses that Discord
+//! asks for. What a refusal says is read by `refusal`, what comes of it is up to
+//! `verdict`; what is sent is written by `payload`, and leaves through `wire`.
 
 mod bucket;
 mod chat;
@@ -10,39 +11,40 @@ mod lookup;
 mod lull;
 mod payload;
 mod rate;
+mod refusal;
 mod standing;
 mod verdict;
+mod wire;
 
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
-use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
+use jiff::{SignedDuration, Timestamp};
 use reqwest::Url;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::time::{self, Instant};
 use twilight_http::{
-    Client,
     request::{Request, RequestBuilder},
-    response::Response as Answer,
     routing::Route,
 };
-use twilight_http_ratelimiting::RateLimiter;
 
 use self::{
-    bucket::{Buckets, Calling},
+    bucket::Buckets,
     lull::Lull,
     rate::Rate,
+    refusal::Refusal,
+    wire::{Answer, Wire},
 };
 pub(crate) use self::{
     chat::LIMITS,
-    interact::Response,
+    interact::{Given, Response},
     lookup::{Application, Seat, Starts},
     verdict::Trouble,
 };
@@ -54,13 +56,14 @@ const LIMIT: Duration = Duration::from_secs(20);
 const LINE: u64 = 100_000;
 /// The longest that files may take.
 const LONGEST: Duration = Duration::from_secs(300);
-/// How often a call is sent that Discord has no time for. Without a bound, one
-/// that is refused without a word on when to come again would be sent without end.
+/// How often a call is sent that Discord has no time for.
 const TRIES: u32 = 4;
+/// Where Discord is, if nothing else is configured.
+const DISCORD: &str = "https://discord.com";
 
 /// Discord's HTTP interface, as one bot.
 pub(crate) struct Api {
-    client: Client,
+    wire: Wire,
     limit: Duration,
     lull: Lull,
     rate: Rate,
@@ -82,6 +85,8 @@ pub(crate) enum ApiError {
     Token,
     #[error("the address of Discord's API is not a URL such as https://discord.com")]
     Url,
+    #[error("this machine cannot encrypt connections to Discord")]
+    Encryption,
     #[error(transparent)]
     Certificates(#[from] CertificateError),
 }
@@ -96,23 +101,11 @@ impl Api {
         if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
             return Err(ApiError::Token);
         }
-        let base = base_url.map(base).transpose()?;
+        let base = base(base_url.unwrap_or(DISCORD))?;
         prepare_encryption()?;
-        let client = Client::builder()
-            .token(token.to_owned())
-            // One refusal by mistake would otherwise be the end of every call.
-            .remember_invalid_token(false)
-            // What all calls may do together is kept by `rate`.
-            .ratelimiter(Some(RateLimiter::new(u16::MAX)))
-            // That of a call is kept here, by what it carries.
-            .timeout(limit + LONGEST);
-        let client = match base {
-            Some(Base { place, is_http }) => client.proxy(place, is_http),
-            None => client,
-        };
-        let (rate, buckets) = (Rate::new(rate::USUAL), Buckets::default());
-        let (client, lull) = (client.build(), Lull::default());
-        Ok(Self { client, limit, lull, rate, buckets, skew: Mutex::new(None) })
+        let wire = Wire::new(token, base)?;
+        let (rate, buckets, lull) = (Rate::new(rate::USUAL), Buckets::default(), Lull::default());
+        Ok(Self { wire, limit, lull, rate, buckets, skew: Mutex::new(None) })
     }
 
     /// Makes it call up to this often in a second.
@@ -133,81 +126,92 @@ impl Api {
 
     /// Makes a call, and returns the body of the answer.
     async fn call(&self, request: RequestBuilder) -> Result<Vec<u8>, Trouble> {
-        self.call_as(request, Manner::default()).await
+        self.call_with(request, 0).await
     }
 
-    async fn call_as(&self, request: RequestBuilder, manner: Manner) -> Result<Vec<u8>, Trouble> {
+    /// Makes a call that carries so many bytes of files.
+    async fn call_with(&self, request: RequestBuilder, bytes: u64) -> Result<Vec<u8>, Trouble> {
         let request = request.build().map_err(|_| Trouble::Unmade("it cannot be written"))?;
+        let limit = self.limit + time_of(bytes);
+        // Whether Discord may have done it without anybody having heard so.
+        let is_out = AtomicBool::new(false);
+        let call = Box::pin(self.call_until(&request, Instant::now() + limit, &is_out));
+        match time::timeout(limit, call).await {
+            Ok(answered) => answered,
+            Err(_) => Err(Trouble::Late { was_sent: is_out.load(Ordering::Relaxed) }),
+        }
+    }
+
+    /// Makes a call, and makes it again whenever Discord says when to.
+    async fn call_until(
+        &self,
+        request: &Request,
+        by: Instant,
+        is_out: &AtomicBool,
+    ) -> Result<Vec<u8>, Trouble> {
+        let prepared = self.wire.prepare(request)?;
         // What answers a button or a command is not bound to the limits of all calls.
         let is_bound = request.use_authorization_token();
-        let most = if manner.takes_no { 1 } else { TRIES };
-        let tries = Arc::new(Tries { is_bound, most, ..Tries::default() });
-        let limit = self.limit + time_of(manner.bytes);
-        let by = Instant::now() + limit;
-        let call = async {
-            loop {
-                let mut calling = None;
-                if is_bound {
-                    self.lull.over().await;
-                    calling = Some(self.buckets.enter(bucket::place(&request)).await);
-                    if !self.rate.pass(by).await {
-                        return Err(Trouble::Late { was_sent: false });
-                    }
-                }
-                let made = Instant::now();
-                match self.attempt(request.clone(), Arc::clone(&tries), calling).await {
-                    Err(Trouble::Limited) if is_bound && !manner.takes_no => self.lull.begin(made),
-                    answered => return answered,
-                }
-                if tries.count() >= TRIES {
-                    return Err(Trouble::Limited);
-                }
+        let mut told = None;
+        for _ in 0..TRIES {
+            let mut calling = self.buckets.enter(bucket::place(request)).await;
+            if is_bound {
+                self.pass(by).await?;
             }
-        };
-        match time::timeout(limit, Box::pin(call)).await {
-            Ok(answered) => answered,
-            Err(_) => Err(Trouble::Late { was_sent: tries.count() > 0 }),
+            let made = Instant::now();
+            is_out.store(true, Ordering::Relaxed);
+            let answer = self.wire.send(&prepared).await?;
+            self.note_date(&answer);
+            if (200..300).contains(&answer.status) {
+                self.lull.end();
+                calling.answered(&answer);
+                return Ok(answer.body);
+            }
+            let (after, is_for_all) = match refusal::read(&answer) {
+                Refusal::Busy { after, is_for_all } => (after, is_for_all),
+                Refusal::Final(trouble) => {
+                    // What is refused for its age says nothing of the place.
+                    if !trouble.is_code(refusal::OLD) {
+                        calling.answered(&answer);
+                    }
+                    return Err(trouble);
+                }
+            };
+            is_out.store(false, Ordering::Relaxed);
+            if is_for_all && is_bound {
+                self.lull.begin(made, after);
+            } else {
+                calling.refused(after.unwrap_or(lull::FIRST));
+            }
+            told = after;
+            if after.is_some_and(|after| Instant::now() + after > by) {
+                break;
+            }
+        }
+        Err(Trouble::Limited { after: told })
+    }
+
+    /// Waits until a call may leave that counts among all calls.
+    async fn pass(&self, by: Instant) -> Result<(), Trouble> {
+        loop {
+            let over = self.lull.over(by).await;
+            over.map_err(|left| Trouble::Limited { after: Some(left) })?;
+            if !self.rate.pass(by).await {
+                return Err(Trouble::Late { was_sent: false });
+            }
+            // Another call may have been refused meanwhile.
+            if !self.lull.is_on() {
+                return Ok(());
+            }
         }
     }
 
-    /// Makes a call, and makes it again as long as Discord says when.
-    async fn attempt(
-        &self,
-        request: Request,
-        tries: Arc<Tries>,
-        calling: Option<Calling>,
-    ) -> Result<Vec<u8>, Trouble> {
-        let mut call = self.client.request::<()>(request);
-        let begun = Instant::now();
-        call.set_pre_flight(move || tries.take(begun));
-        let answer = call.await.map_err(Trouble::from_http)?;
-        self.lull.end();
-        self.note_date(&answer);
-        if let Some(mut calling) = calling {
-            calling.answered(answer.headers());
-        }
-        answer.bytes().await.map(|bytes| bytes.to_vec()).map_err(|_| Trouble::Cut)
-    }
-
-    fn note_date(&self, answer: &Answer<()>) {
-        let date = answer.headers().find(|(name, _)| name.eq_ignore_ascii_case("date"));
-        let date = date.and_then(|(_, date)| std::str::from_utf8(date).ok());
-        let date = date.and_then(|date| rfc2822::DateTimeParser::new().parse_timestamp(date).ok());
-        if let Some(date) = date {
+    fn note_date(&self, answer: &Answer) {
+        if let Some(date) = answer.date() {
             let skew = Timestamp::now().duration_since(date);
             *self.skew.lock().unwrap_or_else(PoisonError::into_inner) = Some(skew);
         }
     }
-}
-
-/// How a call is made.
-#[derive(Clone, Copy, Debug, Default)]
-struct Manner {
-    /// How many bytes of files it carries.
-    bytes: u64,
-    /// Whether it is not made again if Discord has no time for it, and no other call
-    /// waits because of that: it is this one alone that Discord does not want.
-    takes_no: bool,
 }
 
 /// Returns how long files may take.
@@ -217,36 +221,6 @@ fn time_of(bytes: u64) -> Duration {
 
 fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Trouble> {
     serde_json::from_slice(answer).map_err(|_| Trouble::Garbled)
-}
-
-/// How often a call was sent.
-#[derive(Debug, Default)]
-struct Tries {
-    /// How often it may be.
-    most: u32,
-    /// Whether those that follow each other at once are held back.
-    is_bound: bool,
-    n: AtomicU32,
-    last: Mutex<Option<Instant>>,
-}
-
-impl Tries {
-    fn count(&self) -> u32 {
-        self.n.load(Ordering::Relaxed)
-    }
-
-    /// Counts one more, if it may be sent now. One that follows the one before at once
-    /// was not told when to come again.
-    fn take(&self, begun: Instant) -> bool {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_at_once = last.is_some_and(|at| at >= begun && at.elapsed() < lull::FIRST);
-        if (self.is_bound && is_at_once) || self.count() >= self.most {
-            return false;
-        }
-        *last = Some(Instant::now());
-        self.n.fetch_add(1, Ordering::Relaxed);
-        true
-    }
 }
 
 /// Begins a request.
@@ -261,28 +235,16 @@ fn id(text: &str) -> Result<u64, Trouble> {
     id.ok_or(Trouble::Unmade("that is not an id of Discord"))
 }
 
-/// Where the API is, in the words of what calls it.
-#[derive(Debug, PartialEq, Eq)]
-struct Base {
-    place: String,
-    is_http: bool,
-}
-
-fn base(url: &str) -> Result<Base, ApiError> {
+/// Returns what the paths of all calls are put behind.
+fn base(url: &str) -> Result<String, ApiError> {
     let url = Url::parse(url).map_err(|_| ApiError::Url)?;
     let is_plain = url.username().is_empty() && url.password().is_none();
     let is_short = url.query().is_none() && url.fragment().is_none();
-    let is_http = match url.scheme() {
-        "http" => true,
-        "https" => false,
-        _ => return Err(ApiError::Url),
-    };
-    let host = url.host_str().filter(|_| is_plain && is_short).ok_or(ApiError::Url)?;
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    // This part is added to every call.
-    let path = url.path().trim_end_matches('/');
-    let path = path.strip_suffix("/api/v10").unwrap_or(path);
-    Ok(Base { place: format!("{host}{port}{path}"), is_http })
+    if !matches!(url.scheme(), "http" | "https") || !is_plain || !is_short {
+        return Err(ApiError::Url);
+    }
+    let path = url.as_str().trim_end_matches('/');
+    Ok(format!("{}/api/v10", path.strip_suffix("/api/v10").unwrap_or(path)))
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ impl Parts {
             tasks: tasks.clone(),
             stop: until.clone(),
         };
-        let desk = Desk { intake, api: Arc::clone(&self.api), policy: self.policy.clone() };
+        let desk = Desk::new(intake, Arc::clone(&self.api), self.policy.clone());
         // Without it what was said meanwhile would be passed over.
         let Some(resume) = self.position(kept, stop).await else { return Over::Stopped };
         let connection = Connection {
@@ -160,7 +160,7 @@ impl Parts {
             let found = self.store.read((), |conn, ()| Box::pin(choices::find(conn, POSITION)));
             let found: Result<Option<String>, StoreError> = found.await;
             match found {
-                Ok(text) => return Some(text.and_then(|text| serde_json::from_str(&text).ok())),
+                Ok(text) => return Some(text.and_then(|text| read(&text))),
                 Err(error) => {
                     tracing::warn!(%error, "where the connection to Discord stood is not known yet");
                 }
@@ -169,6 +169,39 @@ impl Parts {
                 return None;
             }
             stop.run_until_cancelled(time::sleep(AGAIN)).await?;
+        }
+    }
+}
+
+/// Reads where a connection stood.
+fn read(text: &str) -> Option<Position> {
+    let position = serde_json::from_str(text);
+    if let Err(error) = &position {
+        let key = POSITION;
+        tracing::warn!(
+            key,
+            %error,
+            "where the connection to Discord stood cannot be read; what was missed is not known"
+        );
+    }
+    position.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_connection_stood_is_read_as_it_was_noted_or_not_at_all() {
+        let position = Position {
+            session: "s".to_owned(),
+            sequence: 7,
+            url: "wss://gateway".to_owned(),
+            newest: Some(9),
+        };
+        assert_eq!(read(&serde_json::to_string(&position).unwrap()), Some(position));
+        for nonsense in ["", "{}", "[7]"] {
+            assert_eq!(read(nonsense), None);
         }
     }
 }

@@ -26,7 +26,7 @@ use self::{
     slash::Received,
 };
 use super::{
-    api::{Api, Response},
+    api::{Api, Given, Response},
     heard::{Heard, Place, Places, Slash, Ticket},
     shard::{Event, Happening, Position},
     slash::commands,
@@ -52,7 +52,7 @@ const UNTOLD: [Duration; 6] = [
     Duration::from_secs(600),
     Duration::from_secs(3600),
 ];
-/// How much is done at a time. Those who wait for Discord are among it.
+/// How much is done at a time. Whoever waits, for Discord or for his turn, is not among it.
 const AT_ONCE: usize = 200;
 /// The name under which it is kept where the connection stands.
 pub(super) const POSITION: &str = "discord_position";
@@ -63,6 +63,8 @@ pub(crate) struct Desk {
     pub(crate) intake: Intake,
     pub(crate) api: Arc<Api>,
     pub(crate) policy: watch::Receiver<Arc<Policy>>,
+    /// Room for what is done at a time.
+    at_once: Arc<Semaphore>,
 }
 
 /// What has its turn at a place.
@@ -114,11 +116,13 @@ struct Round {
     is_given_up: bool,
     /// Ends the attempts to tell Discord of the commands.
     registering: CancellationToken,
-    /// Room for what is done at a time.
-    at_once: Arc<Semaphore>,
 }
 
 impl Desk {
+    pub(crate) fn new(intake: Intake, api: Arc<Api>, policy: watch::Receiver<Arc<Policy>>) -> Self {
+        Self { intake, api, policy, at_once: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
     /// Works until nothing more happens or it is to stop. A message is dealt with
     /// when it is stored; where the connection stands is noted after that, so that
     /// what was not dealt with is told again.
@@ -134,7 +138,6 @@ impl Desk {
             is_ending: false,
             is_given_up: false,
             registering: CancellationToken::new(),
-            at_once: Arc::new(Semaphore::new(AT_ONCE)),
         };
         loop {
             let is_open = !round.is_ending && !round.lanes.is_full();
@@ -239,18 +242,15 @@ impl Desk {
 
     /// Begins a deed whose turn it is.
     fn begin(&self, number: u64, lane: u64, deed: Deed, round: &Round) -> Work {
-        let (desk, at_once) = (self.clone(), Arc::clone(&round.at_once));
+        let desk = self.clone();
         let known = match &deed {
             Deed::Heard(heard) => round.places.get(&heard.channel).cloned(),
             Deed::Slash(..) => None,
         };
         Box::pin(async move {
-            // It is not closed by anybody.
-            let _permit = at_once.acquire().await.ok();
-            // What is done takes memory, what waits hardly any.
             let dealt = match deed {
-                Deed::Heard(heard) => Box::pin(desk.hear(*heard, known)).await,
-                Deed::Slash(slash, received) => Box::pin(desk.slash(&slash, received)).await,
+                Deed::Heard(heard) => desk.hear(*heard, known).await,
+                Deed::Slash(slash, received) => desk.slash(&slash, received).await,
             };
             Ended::Turn { number, lane, dealt }
         })
@@ -307,7 +307,13 @@ impl Desk {
         F: Future<Output = Result<T, E>>,
     {
         loop {
-            let error = match attempt().await.map_err(Into::into) {
+            let attempted = {
+                // It is not closed by anybody.
+                let _room = self.at_once.acquire().await.ok();
+                // What is done takes memory, what waits hardly any.
+                Box::pin(attempt()).await
+            };
+            let error = match attempted.map_err(Into::into) {
                 Ok(done) => return Some(done),
                 Err(NotTaken::Stopping | NotTaken::Store(StoreError::Closed)) => return None,
                 Err(NotTaken::Store(error)) => error,
@@ -333,9 +339,14 @@ impl Desk {
         }
     }
 
-    async fn respond(&self, ticket: &Ticket, response: Response) {
-        if let Err(error) = self.api.respond(ticket, &response).await {
-            tracing::info!(%error, "an interaction could not be answered");
+    /// Gives the first answer to a button or a command; nothing if it did not get there.
+    async fn respond(&self, ticket: &Ticket, response: Response) -> Option<Given> {
+        match self.api.respond(ticket, &response).await {
+            Ok(given) => Some(given),
+            Err(error) => {
+                tracing::info!(%error, "an interaction could not be answered");
+                None
+            }
         }
     }
 }

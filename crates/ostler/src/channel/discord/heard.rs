@@ -46,6 +46,8 @@ pub(crate) struct Heard {
     pub(crate) channel_name: Option<String>,
     pub(crate) author: Person,
     pub(crate) roles: Vec<String>,
+    /// Whether the author may have roles of which Discord did not say which they are.
+    pub(crate) is_unranked: bool,
     /// Without the mention of the bot.
     pub(crate) text: String,
     pub(crate) is_mentioned: bool,
@@ -139,6 +141,7 @@ pub(crate) fn heard(message: &Message, bot: &str, places: &Places) -> Option<Hea
         channel,
         author,
         roles: message.member.as_ref().map(|member| roles(&member.roles)).unwrap_or_default(),
+        is_unranked: false,
         is_mentioned: without.is_some(),
         text: without.unwrap_or_else(|| message.content.trim().to_owned()),
         attachments: message

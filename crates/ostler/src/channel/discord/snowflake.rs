@@ -1,5 +1,7 @@
 //! Discord's ids, which have the time in them at which they were given. Pure.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 /// The first moment of 2015, from which ids count, in milliseconds.
@@ -18,6 +20,12 @@ pub(super) fn of_time(time: Timestamp) -> u64 {
     u64::try_from(since).unwrap_or_default() << 22
 }
 
+/// Returns the id below all that are given from so long before another one on.
+pub(super) fn before(id: u64, by: Duration) -> u64 {
+    let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+    (id >> 22).saturating_sub(by) << 22
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,5 +41,13 @@ mod tests {
             assert_eq!(time_of(no_id), None, "{no_id}");
         }
         assert_eq!(of_time(Timestamp::UNIX_EPOCH), 0);
+    }
+
+    #[test]
+    fn what_is_before_an_id_is_counted_in_time() {
+        let earlier = before(175_928_847_299_117_063, Duration::from_millis(796));
+        assert_eq!(time_of(&earlier.to_string()).unwrap().as_millisecond(), 1_462_015_105_000);
+        assert_eq!(before(77, Duration::ZERO), 0);
+        assert_eq!(before(175_928_847_299_117_063, Duration::MAX), 0);
     }
 }

@@ -30,6 +30,7 @@ use crate::{
         inbound::{Details, Group, Line},
         policy::Policy,
     },
+    id::JobId,
     store::{
         StoreError, contacts, outbox,
         overheard::{self, Overheard},
@@ -271,6 +272,7 @@ impl Heard {
                 media: self.media.clone(),
                 transcript: None,
             },
+            note: JobId::new(),
         }
     }
 }

@@ -17,9 +17,12 @@ use crate::{
 
 /// Says something to the gateway in a conversation.
 async fn say(rig: &Rig, conversation: &str, text: &str) -> String {
+    direct(rig, conversation, &directive::read(text).unwrap()).await
+}
+
+async fn direct(rig: &Rig, conversation: &str, directive: &Directive) -> String {
     let at = Address::new(LOCAL, conversation).unwrap();
-    let directive = directive::read(text).unwrap();
-    rig.gateway.direct(&at, "me", None, &directive).await.unwrap()
+    rig.gateway.direct(&at, "me", None, directive).await.unwrap()
 }
 
 /// Returns the models and levels that the agent was asked for.
@@ -108,6 +111,8 @@ on_both! {
     async fn an_agent_that_is_not_there_or_cannot_run_changes_nothing(store: Store) {
         let rig = Rig::new(store, Knobs::default()).await;
         rig.ask("a", "one").await;
+        let long = Directive::Agent(Some("m".repeat(6000)));
+        assert_eq!(direct(&rig, "a", &long).await, "That is no name of an agent.");
         let unknown = say(&rig, "a", "/agent pigeon").await;
         assert!(unknown.contains("pigeon"), "{unknown}");
         std::fs::rename(rig.path("agent"), rig.path("away")).unwrap();
@@ -133,6 +138,8 @@ on_both! {
         assert_eq!(asked(&rig), ["model large", "model small", "model large"]);
         assert!(say(&rig, "a", "/model").await.contains("usual"));
         assert_eq!(say(&rig, "a", "/model --help").await, "That is no name of a model.");
+        let long = Directive::Model(Some("m".repeat(201)));
+        assert_eq!(direct(&rig, "a", &long).await, "That is no name of a model.");
         say(&rig, "b", "/model large").await;
         say(&rig, "b", "/model default").await;
         rig.ask("b", "six").await;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::*;
 use crate::{
     clock::Millis,
-    config::Sessions,
-    gateway::inbound::{Details, Origin},
+    config::{Scope, Sessions},
+    gateway::inbound::{Details, Group, Origin},
     store::{
-        conversations,
+        StoreError, conversations,
         sessions::{self, Session},
         testing::age,
     },
@@ -190,5 +190,31 @@ on_both! {
         assert!(calls[1].starts_with("new|") && calls[1].contains("spoken"), "{calls:?}");
         assert_eq!(calls[2], "s2|/new two");
         rig.stop().await;
+    }
+
+    async fn where_somebody_spoke_is_known_whatever_conversation_that_belongs_to(store: Store) {
+        for scope in [Scope::PerChannel, Scope::PerSender, Scope::PerGroup, Scope::Global] {
+            let sessions = Sessions { scope, ..Sessions::default() };
+            let rig = Rig::new(store.clone(), Knobs { sessions, ..Knobs::default() }).await;
+            let since = Millis::now();
+            for (number, (place, group)) in
+                [("50", None), ("51", Some(Group::default())), ("50", None)].into_iter().enumerate()
+            {
+                let details = Details { group, ..Details::default() };
+                let address = Address::new(&format!("chat-{scope:?}"), place).unwrap();
+                let text = number.to_string();
+                let sent = Inbound { address, details, ..inbound("a", &text) };
+                let job = rig.try_send(sent).await.unwrap().job;
+                rig.end_of(job).await;
+            }
+            let lively = store.read((format!("chat-{scope:?}"), since), |conn, (channel, since)| {
+                Box::pin(conversations::lively_places(conn, channel, *since, 9))
+            });
+            let lively: Result<Vec<String>, StoreError> = lively.await;
+            let mut lively = lively.unwrap();
+            lively.sort();
+            assert_eq!(lively, ["50", "51"], "{scope:?}");
+            rig.stop().await;
+        }
     }
 }

@@ -20,13 +20,14 @@ pub(crate) async fn note_message(
     conn.fetch_one(sql, values![channel, message]).await?.parsed("job").map(Some)
 }
 
-/// Whether a message came before.
-pub(crate) async fn is_message_known(
+/// Returns under which id a message was noted, if it came before.
+pub(crate) async fn noted_as(
     conn: &mut Conn,
     MessageKey { channel, message }: &MessageKey,
-) -> Result<bool, StoreError> {
-    let sql = "SELECT 1 AS found FROM inbox WHERE channel = $1 AND message = $2";
-    Ok(conn.fetch_optional(sql, values![channel, message]).await?.is_some())
+) -> Result<Option<JobId>, StoreError> {
+    let sql = "SELECT job FROM inbox WHERE channel = $1 AND message = $2";
+    let row = conn.fetch_optional(sql, values![channel, message]).await?;
+    row.map(|row| row.parsed("job")).transpose()
 }
 
 /// Takes the next place in a lane, and locks the lane until the commit.

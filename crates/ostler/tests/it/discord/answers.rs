@@ -52,23 +52,24 @@ fn a_conversation_goes_on_and_other_channels_have_their_own() {
 }
 
 #[test]
-fn an_answer_that_mentions_everybody_calls_nobody() {
-    let rig = Rig::start();
-    rig.ask("sim:echo=@everyone");
-    let answer = rig.wait_for_text("You said @everyone");
-    let allowed = answer.allowed_mentions.unwrap();
-    assert_eq!(allowed["parse"], json!([]), "{allowed}");
-}
-
-#[test]
 fn twenty_messages_during_a_turn_are_answered_in_their_order() {
-    let rig = Rig::with(|_, settings| settings["discord"]["messages_per_minute"] = json!(1000));
+    let rig = Rig::with(|rig, settings| {
+        settings["discord"]["messages_per_minute"] = json!(1000);
+        settings["agent"]["path"] = json!(rig.patient_agent());
+    });
     // Discord would let it say five things in five seconds.
     rig.discord.relax();
-    rig.ask("sim:delay=1500 sim:echo=m0");
+    rig.ask("sim:echo=m0");
+    rig.wait_for_agent();
     for number in 1..=20 {
         rig.ask(&format!("sim:echo=m{number}"));
     }
+    // All of them have come.
+    let status = rig.slash(rig.channel, rig.bob, "status", json!({}));
+    let told = rig.told(status);
+    assert!(told.contains("20"), "{told}");
+    assert_eq!(rig.n_sent(), 0);
+    rig.release_agent();
     let said = rig.wait_for("the last answer", rig.channel, |said| {
         said.iter().any(|message| message.content.contains("You said m20."))
     });
@@ -174,7 +175,35 @@ fn files_go_both_ways_and_none_from_elsewhere() {
 }
 
 #[test]
-fn slash_commands_are_told_once_and_do_what_words_do() {
+fn slash_commands_are_told_once_also_by_the_next_gateway_and_after_a_reconnect() {
+    let mut rig = Rig::start();
+    let is_told = |rig: &Rig, n_asked: usize| {
+        rig.discord.wait_for("what is there is looked up", LIMIT, |world| {
+            let asked = world.requests().iter().filter(|(method, path, status)| {
+                method == "GET" && path.ends_with("/commands") && *status == 200
+            });
+            (asked.count() >= n_asked && !world.commands().is_empty()).then_some(())
+        });
+        rig.ask("sim:echo=on");
+        rig.wait_for("an answer", rig.channel, |said| said.len() == n_asked);
+        assert_eq!(rig.discord.command_writes(), 1);
+    };
+    is_told(&rig, 1);
+    rig.crash_and_start();
+    rig.discord.wait_for("it is resumed", LIMIT, |world| (world.resumes() == 1).then_some(()));
+    is_told(&rig, 2);
+    let n_before = rig.discord.identifies();
+    rig.discord.forget_sessions();
+    rig.discord.cut();
+    rig.discord
+        .wait_for("another session", LIMIT, |world| (world.identifies() > n_before).then_some(()));
+    rig.ask("sim:echo=on");
+    rig.wait_for("an answer", rig.channel, |said| said.len() == 3);
+    assert_eq!(rig.discord.command_writes(), 1);
+}
+
+#[test]
+fn slash_commands_do_what_words_do() {
     let rig = Rig::start();
     let names = rig.discord.wait_for("the commands", LIMIT, |world| {
         let commands = world.commands();

@@ -45,6 +45,27 @@ fn what_is_said_where_people_talk_to_the_bot_is_answered_once() {
 }
 
 #[test]
+fn what_is_said_in_a_direct_chat_is_answered_once() {
+    let rig = Rig::with(|rig, settings| {
+        settings["discord"]["users"] = json!([rig.ann.to_string()]);
+    });
+    let direct = rig.discord.direct(rig.ann);
+    rig.discord.say(direct, rig.ann, "sim:echo=before");
+    rig.wait_for_text_in(direct, "You said before.");
+    miss(&rig, || {
+        rig.discord.say(direct, rig.ann, "sim:echo=one");
+        rig.discord.say(direct, rig.ann, "sim:echo=two");
+    });
+    rig.wait_for_text_in(direct, "You said two.");
+    miss(&rig, || {
+        rig.discord.say(direct, rig.ann, "sim:echo=three");
+    });
+    rig.wait_for_text_in(direct, "You said three.");
+    let said = rig.said(direct);
+    assert_eq!(said.len(), 4, "{said:?}");
+}
+
+#[test]
 fn what_is_said_in_a_thread_or_where_one_begins_is_answered_there() {
     let rig = Rig::with(|_, settings| settings["discord"]["threads"] = json!(true));
     let answered = |thread: u64, text: &str| {

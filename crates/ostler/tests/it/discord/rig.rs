@@ -1,14 +1,18 @@
 //! A server with a channel in it, people, and a gateway whose bot is there.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use serde_json::{Value, json};
 
 use crate::{
     discord_double::{ChangeKind, Discord, Message},
     gateway::daemon::Daemon,
-    support::{LIMIT, Place},
+    support::{LIMIT, Place, until},
 };
+
+/// How long an interaction waits for its answer, where no test is about that. Discord
+/// waits for three seconds, which a machine that is busy may need.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Everything that a conversation on Discord takes.
 pub(crate) struct Rig {
@@ -47,6 +51,7 @@ impl Rig {
     }
 
     fn in_world(discord: Discord, change: impl FnOnce(&Self, &mut Value)) -> Self {
+        discord.patience(PATIENCE);
         let guild = discord.guild("Stable");
         let channel = discord.channel(guild, "yard");
         let (ann, bob) = (discord.user("ann"), discord.user("bob"));
@@ -103,12 +108,42 @@ impl Rig {
         })
     }
 
+    /// Waits until an answer of the played agent stands there to its last word.
+    pub(crate) fn wait_for_answer(&self, channel: u64) -> Message {
+        let is_whole = |message: &Message| message.content.ends_with("characters.");
+        let said = self.wait_for("an answer", channel, |said| said.iter().any(is_whole));
+        said.iter().find(|message| is_whole(message)).unwrap().clone()
+    }
+
+    /// Returns what the bot said in a channel.
+    pub(crate) fn said(&self, channel: u64) -> Vec<Message> {
+        self.wait_for("what was said", channel, |_| true)
+    }
+
+    /// Waits until the bot said something in a channel.
+    pub(crate) fn wait_for_text_in(&self, channel: u64, text: &str) -> Message {
+        let is_it = |message: &&Message| message.content.contains(text);
+        let said = self.wait_for(text, channel, |said| said.iter().any(|it| is_it(&it)));
+        said.iter().find(is_it).unwrap().clone()
+    }
+
+    /// Waits until the log says of somebody somewhere that he was not let in, so often.
+    pub(crate) fn wait_for_stranger(&self, place: u64, sender: u64, times: usize) {
+        let (place, sender) = (place.to_string(), sender.to_string());
+        until("a stranger was not let in", || {
+            let log = self.log();
+            let is_it = |line: &&str| {
+                line.contains("a stranger was not let in")
+                    && line.contains(&place)
+                    && line.contains(&sender)
+            };
+            (log.lines().filter(is_it).count() >= times).then_some(())
+        });
+    }
+
     /// Waits for a message of the bot's that has this in it.
     pub(crate) fn wait_for_text(&self, text: &str) -> Message {
-        let said = self.wait_for(text, self.channel, |said| {
-            said.iter().any(|message| message.content.contains(text))
-        });
-        said.into_iter().find(|message| message.content.contains(text)).unwrap()
+        self.wait_for_text_in(self.channel, text)
     }
 
     /// Waits until somebody is asked for a permission, and returns the message.
@@ -136,6 +171,33 @@ impl Rig {
         })
     }
 
+    /// Makes an agent that, when it is started, waits until it is told to go on.
+    pub(crate) fn patient_agent(&self) -> PathBuf {
+        let ostler = env!("CARGO_BIN_EXE_ostler").replace('\'', r"'\''");
+        let [here, go] = ["agent-is-here", "agent-may-go"].map(|name| self.place.path(name));
+        let wait = format!(
+            "touch '{}'\nwhile [ ! -e '{}' ]; do sleep 0.02; done",
+            here.display(),
+            go.display()
+        );
+        let script = format!(
+            "#!/bin/sh\ncase \"$*\" in *--version*) ;; *) {wait} ;; esac\n\
+             exec '{ostler}' scripted --as claude -- \"$@\"\n"
+        );
+        self.place.program("patient-claude", &script)
+    }
+
+    /// Waits until such an agent was started.
+    pub(crate) fn wait_for_agent(&self) {
+        let here = self.place.path("agent-is-here");
+        until("the agent is started", || here.exists().then_some(()));
+    }
+
+    /// Tells it to go on.
+    pub(crate) fn release_agent(&self) {
+        std::fs::write(self.place.path("agent-may-go"), "").unwrap();
+    }
+
     /// Returns how many messages the bot sent to the channel.
     pub(crate) fn n_sent(&self) -> usize {
         let changes = self.discord.changes(self.channel);
@@ -144,6 +206,20 @@ impl Rig {
 
     pub(crate) fn log(&self) -> String {
         self.daemon.as_ref().unwrap().log()
+    }
+
+    /// Changes the configuration, and starts the gateway again with it.
+    pub(crate) fn configure(&mut self, change: impl FnOnce(&mut Value)) {
+        assert_eq!(self.daemon.take().unwrap().stop(), Some(0));
+        let path = self.place.path("ostler.json5");
+        let mut all = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        change(&mut all);
+        std::fs::write(&path, all.to_string()).unwrap();
+        self.discord.wait_for("the connection is gone", LIMIT, |world| {
+            (world.open_connections() == 0).then_some(())
+        });
+        self.daemon = Some(Daemon::start_again(&self.place));
+        self.discord.wait_until_ready(LIMIT);
     }
 
     /// Ends the gateway as a crash does, and starts it again.

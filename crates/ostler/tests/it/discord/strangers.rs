@@ -15,13 +15,13 @@ fn nobody_is_answered_who_is_not_listed() {
     let of_ann = rig.discord.direct(rig.ann);
     rig.discord.say(of_ann, rig.ann, "hello");
     let slash = rig.slash(rig.channel, rig.ann, "ask", json!({ "prompt": "hello" }));
-    // Whatever is said is dealt with in its order.
-    let of_bob = rig.discord.direct(rig.bob);
-    rig.discord.say(of_bob, rig.bob, "sim:echo=me");
-    rig.wait_for("an answer", of_bob, |said| {
-        said.iter().any(|message| message.content.contains("You said me."))
-    });
+    rig.wait_for_stranger(rig.channel, rig.ann, 1);
+    rig.wait_for_stranger(of_ann, rig.ann, 1);
     assert!(rig.discord.changes(rig.channel).is_empty());
+    // What is said in a place is dealt with in its order.
+    rig.discord.say(rig.channel, rig.bob, &rig.mentioning("sim:echo=me"));
+    rig.wait_for_text("You said me.");
+    assert_eq!(rig.n_sent(), 1, "{:?}", rig.said(rig.channel));
     assert!(rig.discord.changes(of_ann).is_empty());
     rig.discord.wait_for("a refusal", LIMIT, |world| {
         world.interaction(slash).content.clone().filter(|text| text.contains("may not talk"))
@@ -40,11 +40,16 @@ fn a_role_lets_its_members_in_for_as_long_as_they_have_it() {
     rig.wait_for_text("You said ann.");
     rig.discord.take_role(rig.guild, rig.ann, role);
     rig.ask("sim:echo=later");
+    rig.wait_for_stranger(rig.channel, rig.ann, 1);
     let slash = rig.slash(rig.channel, rig.ann, "ask", json!({ "prompt": "hello" }));
     assert!(rig.told(slash).contains("may not talk"));
-    let said = rig.discord.messages(rig.channel);
-    let n_answers = said.iter().filter(|it| it.author == rig.discord.bot_id()).count();
-    assert_eq!(n_answers, 1, "{said:?}");
+    // Who has it still is answered after that.
+    let carl = rig.discord.user("carl");
+    rig.discord.lend_role(rig.guild, carl, role);
+    rig.discord.say(rig.channel, carl, &rig.mentioning("sim:echo=carl"));
+    rig.wait_for_text("You said carl.");
+    let said = rig.said(rig.channel);
+    assert_eq!(said.len(), 2, "{said:?}");
 }
 
 #[test]
@@ -52,7 +57,8 @@ fn by_default_that_is_everybody() {
     let rig = Rig::with(|_, settings| settings["discord"]["guilds"] = json!([]));
     for channel in [rig.channel, rig.discord.direct(rig.ann)] {
         rig.discord.say(channel, rig.ann, &rig.mentioning("hello"));
-        // Whatever is said is dealt with in its order.
+        rig.wait_for_stranger(channel, rig.ann, 1);
+        // What is said in a place is dealt with in its order.
         let slash = rig.slash(channel, rig.ann, "ask", json!({ "prompt": "hello" }));
         rig.discord.wait_for("a refusal", LIMIT, |world| {
             world.interaction(slash).content.clone().filter(|text| text.contains("may not talk"))

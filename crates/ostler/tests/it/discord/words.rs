@@ -38,6 +38,19 @@ fn what_is_said_right_after_a_stop_is_not_ended_by_it() {
 }
 
 #[test]
+fn a_reply_to_the_bot_is_meant_for_it_and_one_to_somebody_else_is_not() {
+    let rig = Rig::start();
+    let asked = rig.ask("sim:history one");
+    let answer = rig.wait_for_text("so far: 1.");
+    rig.discord.reply(rig.channel, rig.bob, asked, "sim:history for ann");
+    rig.discord.reply(rig.channel, rig.ann, answer.id, "sim:history two");
+    rig.wait_for_text("so far: 2.");
+    rig.ask("sim:history three");
+    rig.wait_for_text("so far: 3.");
+    assert_eq!(rig.n_sent(), 3);
+}
+
+#[test]
 fn an_owner_can_have_the_gateway_started_again_and_it_goes_on_once() {
     let rig = Rig::with(|rig, settings| {
         settings["discord"]["owners"] = json!([rig.ann.to_string()]);

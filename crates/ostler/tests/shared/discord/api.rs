@@ -113,18 +113,31 @@ impl World {
         if !is_bot && !routes::is_open(&parts) {
             return at_once(Err(Refusal::unauthorized()));
         }
+        let counted = counted(&asked.method, &parts);
+        for (bucket, of) in &counted {
+            if let Err(too_early) = self.limits.heed(*bucket, of) {
+                return limited(too_early);
+            }
+        }
         let fault = self.faults.take(&format!("{} /{path}", asked.method));
         match fault {
             Some(Fault::Limit { retry_after, global }) => {
+                let told = counted.iter().find(|(bucket, _)| (*bucket == Bucket::Global) == global);
+                if let Some((bucket, of)) = told {
+                    self.limits.pause(*bucket, of, retry_after);
+                }
                 return limited(Limited::planned(retry_after, global));
             }
             Some(Fault::Fail(status)) => return at_once(Err(Refusal::server(status))),
             Some(Fault::DoneButFailed(_) | Fault::Hang) | None => {}
         }
-        let headers = match self.count(&asked.method, &parts) {
-            Ok(headers) => headers,
-            Err(too_many) => return limited(too_many),
-        };
+        let mut headers = Headers::new();
+        for (bucket, of) in counted {
+            match self.limits.count(bucket, of) {
+                Ok(told) => headers.extend(told),
+                Err(too_many) => return limited(too_many),
+            }
+        }
         let answer = asked.form.and_then(|form| {
             let (method, path, query) = (asked.method.as_str(), &parts[..], &asked.query[..]);
             self.route(&routes::Request { method, path, query, form: &form })
@@ -138,21 +151,18 @@ impl World {
         }
     }
 
-    fn count(&mut self, method: &str, path: &[&str]) -> Result<Headers, Limited> {
-        // What belongs to interactions is not bound to the limit of all requests.
-        if !matches!(path, ["interactions" | "webhooks", ..]) {
-            self.limits.count(Bucket::Global, "")?;
-        }
-        match routes::bucket(method, path) {
-            Some((bucket, of)) => self.limits.count(bucket, of),
-            None => Ok(Headers::new()),
-        }
-    }
-
     fn attachment(&self, channel: u64, id: u64) -> Option<&Attachment> {
         let messages = self.messages.get(&channel)?;
         messages.values().flat_map(|message| &message.attachments).find(|one| one.id == id)
     }
+}
+
+/// Returns among what a request counts, and whose that is.
+fn counted<'a>(method: &str, path: &[&'a str]) -> Vec<(Bucket, &'a str)> {
+    // What belongs to interactions is not bound to the limit of all requests.
+    let is_free = matches!(path, ["interactions" | "webhooks", ..]);
+    let all = (!is_free).then_some((Bucket::Global, ""));
+    all.into_iter().chain(routes::bucket(method, path)).collect()
 }
 
 fn limited(too_many: Limited) -> (Answer, Headers, Afterwards) {

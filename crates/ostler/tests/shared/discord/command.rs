@@ -133,17 +133,42 @@ impl World {
             ("type", json!(1)),
             ("description", json!("")),
             ("default_member_permissions", Value::Null),
+            ("dm_permission", json!(true)),
+            ("integration_types", json!([0, 1])),
+            ("contexts", Value::Null),
+            ("name_localizations", Value::Null),
+            ("description_localizations", Value::Null),
             ("nsfw", json!(false)),
-            ("options", json!([])),
         ] {
             if made.get(field).is_none() {
                 made[field] = default;
             }
         }
+        // What is as usual is left out of options, and so are empty lists of them.
+        trim(&mut made);
         if let Some(guild) = guild {
             made["guild_id"] = guild.to_string().into();
         }
         made
+    }
+}
+
+fn trim(command: &mut Value) {
+    if command["options"].as_array().is_none_or(Vec::is_empty) {
+        command.as_object_mut().unwrap().remove("options");
+    }
+    let options = command.get_mut("options").and_then(Value::as_array_mut);
+    for option in options.into_iter().flatten() {
+        let fields = option.as_object_mut().unwrap();
+        fields.retain(|field, value| match field.as_str() {
+            "required" | "autocomplete" => *value != false,
+            "choices" | "options" => value.as_array().is_none_or(|list| !list.is_empty()),
+            _ => true,
+        });
+        for field in ["name_localizations", "description_localizations"] {
+            fields.entry(field).or_insert(Value::Null);
+        }
+        trim(option);
     }
 }
 

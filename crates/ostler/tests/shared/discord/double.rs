@@ -144,6 +144,11 @@ impl Discord {
         self.shared.change(|world| world.give_role(guild, user))
     }
 
+    /// Gives a role that there is to another user, who becomes a member.
+    pub(crate) fn lend_role(&self, guild: u64, user: u64, role: u64) {
+        self.shared.change(|world| world.lend_role(guild, user, role));
+    }
+
     /// Takes a role from a member.
     pub(crate) fn take_role(&self, guild: u64, user: u64, role: u64) {
         self.shared.change(|world| world.take_role(guild, user, role));

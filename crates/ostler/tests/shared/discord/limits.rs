@@ -41,6 +41,17 @@ impl Bucket {
 pub(super) struct Limits {
     sizes: BTreeMap<Bucket, (u32, Duration)>,
     windows: BTreeMap<(Bucket, String), (Instant, u32)>,
+    /// What was told to wait by a refusal that was planned.
+    pauses: BTreeMap<(Bucket, String), Pause>,
+    /// How many requests came while they were to wait.
+    pub(super) hurried: usize,
+}
+
+/// A time in which nothing is to be asked for.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    from: Instant,
+    until: Instant,
 }
 
 /// The headers that go with an answer.
@@ -57,7 +68,7 @@ impl Limits {
             (Bucket::Typing, (5, seconds(5))),
             (Bucket::Webhook, (5, seconds(2))),
         ]);
-        Self { sizes, windows: BTreeMap::new() }
+        Self { sizes, windows: BTreeMap::new(), pauses: BTreeMap::new(), hurried: 0 }
     }
 
     pub(super) fn set(&mut self, bucket: Bucket, requests: u32, per: Duration) {
@@ -69,6 +80,25 @@ impl Limits {
     pub(super) fn relax(&mut self) {
         self.sizes.clear();
         self.windows.clear();
+        self.pauses.clear();
+    }
+
+    /// Has requests wait after one was refused, and refuses those that do not.
+    pub(super) fn pause(&mut self, bucket: Bucket, of: &str, seconds: f64) {
+        let from = Instant::now();
+        let until = from + Duration::from_secs_f64(seconds);
+        self.pauses.insert((bucket, of.to_owned()), Pause { from, until });
+    }
+
+    /// Refuses a request that was to wait. It is hurried if it comes in the second half
+    /// of the pause: what was on its way when the pause began could not know of it.
+    pub(super) fn heed(&mut self, bucket: Bucket, of: &str) -> Result<(), Limited> {
+        let now = Instant::now();
+        let pause = self.pauses.get(&(bucket, of.to_owned())).filter(|it| now < it.until);
+        let Some(&Pause { from, until }) = pause else { return Ok(()) };
+        self.hurried += usize::from(now - from > (until - from) / 2);
+        let left = ((until - now).as_secs_f64() * 1000.0).ceil() / 1000.0;
+        Err(Limited::planned(left, bucket == Bucket::Global))
     }
 
     /// Counts a request; returns the headers of its answer, or the answer of one too many.

@@ -65,7 +65,12 @@ impl Discord {
         self.look(World::limited)
     }
 
-    /// Returns the messages of the bot that rang somewhere.
+    /// Returns how many requests came although they had been told to wait longer.
+    pub(crate) fn hurried(&self) -> usize {
+        self.look(World::hurried)
+    }
+
+    /// Returns the messages of the bot whose words rang somewhere.
     pub(crate) fn pings(&self) -> Vec<Message> {
         self.look(|world| world.pings().to_vec())
     }

@@ -1,9 +1,6 @@
 //! What the API does with messages: create, read, edit, delete, react, type.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 
@@ -22,8 +19,6 @@ use super::{
 const SEND_MESSAGES: u64 = 1 << 11;
 /// From when on a message can be edited a few times only, in milliseconds.
 const OLD: u64 = 3_600_000;
-/// How long a nonce is remembered.
-const NONCE: Duration = Duration::from_secs(300);
 
 impl World {
     pub(super) fn create_message(&mut self, channel: u64, form: &Form) -> Answer {
@@ -44,7 +39,7 @@ impl World {
     fn same_nonce(&self, json: &Value) -> Option<Value> {
         let (channel, id, at) = self.nonces.get(&unique_nonce(json)?)?;
         let message = self.find_message(*channel, *id)?;
-        (at.elapsed() < NONCE).then(|| self.message_json(message))
+        (at.elapsed() < self.nonce_life).then(|| self.message_json(message))
     }
 
     /// Makes a message of the bot out of a body, and publishes nothing.
@@ -128,7 +123,7 @@ impl World {
                 self.nonces.insert(nonce, (channel, id, Instant::now()));
             }
         }
-        if !self.mentions(&message).is_empty() {
+        if !self.named(&message).is_empty() {
             self.pings.push(message.clone());
         }
         if !message.is_ephemeral() {
@@ -209,7 +204,7 @@ impl World {
         }
         if message.is_loading() {
             message.set_loaded();
-            if !self.mentions(&message).is_empty() {
+            if !self.named(&message).is_empty() {
                 self.pings.push(message.clone());
             }
         } else {

@@ -118,8 +118,23 @@ impl World {
         json
     }
 
-    /// Returns whom a message names and may name.
+    /// Returns whom a message names and may name, and whom it replies to.
     pub(super) fn mentions(&self, message: &Message) -> Mentions {
+        let mut mentions = self.named(message);
+        if message.author == self.bot
+            && let Some(replied) = message.reply_to
+            && mention::rings_replied(message.allowed_mentions.as_ref())
+            && let Some(replied) = self.find_message(message.channel, replied)
+            && replied.author != self.bot
+            && !mentions.users.contains(&replied.author)
+        {
+            mentions.users.push(replied.author);
+        }
+        mentions
+    }
+
+    /// Returns whom the words of a message name and may name.
+    pub(super) fn named(&self, message: &Message) -> Mentions {
         let mut text = message.content.clone();
         displayed(&message.components, &mut text);
         let mut mentions = Mentions::read(&text);
@@ -133,16 +148,7 @@ impl World {
             &["users", "roles", "everyone"]
         };
         let allowed = message.allowed_mentions.as_ref();
-        let mut mentions = mentions.permitted(allowed, default);
-        if let Some(replied) = message.reply_to
-            && mention::rings_replied(allowed)
-            && let Some(replied) = self.find_message(message.channel, replied)
-            && replied.author != self.bot
-            && !mentions.users.contains(&replied.author)
-        {
-            mentions.users.push(replied.author);
-        }
-        mentions
+        mentions.permitted(allowed, default)
     }
 
     pub(super) fn guild_of(&self, channel: u64) -> Option<u64> {

@@ -120,6 +120,12 @@ impl World {
         role
     }
 
+    pub(super) fn lend_role(&mut self, guild: u64, user: u64, role: u64) {
+        let place = self.guilds.get_mut(&guild).expect("the guild exists");
+        assert!(place.roles.contains_key(&role), "no role {role}");
+        place.members.entry(user).or_default().push(role);
+    }
+
     pub(super) fn take_role(&mut self, guild: u64, user: u64, role: u64) {
         let place = self.guilds.get_mut(&guild).expect("the guild exists");
         place.members.entry(user).or_default().retain(|has| *has != role);

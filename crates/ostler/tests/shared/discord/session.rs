@@ -1,7 +1,10 @@
 //! Sessions of the gateway: who listens to what, what was sent, and what is to be
 //! sent again. The connections themselves are in `gateway`.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
@@ -41,7 +44,13 @@ pub(super) struct Link {
     pub(super) session: Option<String>,
     /// Whether nothing arrives any more although it is open.
     pub(super) silent: bool,
+    /// When the client said what it said in the last minute.
+    heard: VecDeque<Instant>,
 }
+
+/// How often a client may say something in a minute.
+const SAID: usize = 120;
+const MINUTE: Duration = Duration::from_secs(60);
 
 impl Link {
     /// Sends something, unless nobody is there to hear it any more.
@@ -49,6 +58,15 @@ impl Link {
         if !self.silent || !matches!(out, Out::Text(_)) {
             self.sender.send(out).ok();
         }
+    }
+
+    /// Counts something that the client said; returns whether that is too often.
+    fn is_too_loud(&mut self) -> bool {
+        self.heard.push_back(Instant::now());
+        while self.heard.front().is_some_and(|at| at.elapsed() > MINUTE) {
+            self.heard.pop_front();
+        }
+        self.heard.len() > SAID
     }
 }
 
@@ -117,12 +135,18 @@ impl World {
 
     /// Hears what a client says.
     pub(super) fn hear(&mut self, link: u64, text: &str) {
+        if self.links.get_mut(&link).is_some_and(Link::is_too_loud) {
+            return self.close(link, 4008, "Rate limited.");
+        }
         let Ok(said) = serde_json::from_str::<Value>(text) else {
             return self.close(link, 4002, "Decode error.");
         };
         let session = self.links.get(&link).and_then(|link| link.session.as_ref());
         match (said["op"].as_u64(), session) {
-            (Some(1), _) => self.control(link, 11, &Value::Null),
+            (Some(1), _) => {
+                self.heartbeats += 1;
+                self.control(link, 11, &Value::Null);
+            }
             (Some(2), None) => self.identify(link, &said["d"]),
             (Some(6), None) => self.resume(link, &said["d"]),
             (Some(2 | 6), Some(_)) => self.close(link, 4005, "Already authenticated."),
@@ -222,7 +246,8 @@ impl World {
     pub(super) fn connected(&mut self, sender: UnboundedSender<Out>) -> u64 {
         self.connections += 1;
         let number = self.connections as u64;
-        self.links.insert(number, Link { sender, session: None, silent: false });
+        self.links
+            .insert(number, Link { sender, session: None, silent: false, heard: VecDeque::new() });
         let interval = u64::try_from(self.heartbeat.as_millis()).unwrap();
         self.control(number, 10, &json!({ "heartbeat_interval": interval }));
         number

@@ -22,6 +22,11 @@ impl Discord {
         self.shared.change(|world| world.patience = patience);
     }
 
+    /// Sets how long a nonce is remembered.
+    pub(crate) fn remember_nonces(&self, life: Duration) {
+        self.shared.change(|world| world.nonce_life = life);
+    }
+
     /// Sets how often a message of more than an hour can be edited.
     pub(crate) fn old_edits(&self, edits: u32) {
         self.shared.change(|world| world.old_edits = edits);
@@ -89,6 +94,15 @@ impl Discord {
         self.shared.change(|world| {
             for link in world.links.keys() {
                 world.control(*link, 7, &Value::Null);
+            }
+        });
+    }
+
+    /// Asks every client for a heartbeat at once.
+    pub(crate) fn ask_heartbeat(&self) {
+        self.shared.change(|world| {
+            for link in world.links.keys() {
+                world.control(*link, 1, &Value::Null);
             }
         });
     }

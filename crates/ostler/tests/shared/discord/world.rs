@@ -37,7 +37,9 @@ pub(crate) struct World {
     pub(super) changes: BTreeMap<u64, Vec<Change>>,
     /// The channel, message and time of each nonce that was to be unique.
     pub(super) nonces: BTreeMap<String, (u64, u64, Instant)>,
-    /// What the bot sent that rang somewhere.
+    /// How long a nonce is remembered.
+    pub(super) nonce_life: Duration,
+    /// What the bot sent whose words rang somewhere.
     pub(super) pings: Vec<Message>,
     pub(super) interactions: BTreeMap<u64, Interaction>,
     pub(super) commands: Commands,
@@ -49,6 +51,7 @@ pub(crate) struct World {
     pub(super) connections: usize,
     pub(super) identifies: usize,
     pub(super) resumes: usize,
+    pub(super) heartbeats: usize,
 
     pub(super) requests: Vec<(String, String, u16)>,
     pub(super) limited: usize,
@@ -81,6 +84,7 @@ impl World {
             messages: BTreeMap::new(),
             changes: BTreeMap::new(),
             nonces: BTreeMap::new(),
+            nonce_life: Duration::from_secs(300),
             pings: Vec::new(),
             interactions: BTreeMap::new(),
             commands: Commands::default(),
@@ -90,6 +94,7 @@ impl World {
             connections: 0,
             identifies: 0,
             resumes: 0,
+            heartbeats: 0,
             requests: Vec::new(),
             limited: 0,
             limits: Limits::new(),
@@ -135,7 +140,8 @@ impl World {
         self.changes.get(&channel).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the messages of the bot that rang somewhere when they were sent.
+    /// Returns the messages of the bot whose words rang somewhere when they were sent.
+    /// That a reply rings whoever it answers is not among that.
     pub(crate) fn pings(&self) -> &[Message] {
         &self.pings
     }
@@ -180,6 +186,11 @@ impl World {
         self.resumes
     }
 
+    /// Returns how many heartbeats came.
+    pub(crate) fn heartbeats(&self) -> usize {
+        self.heartbeats
+    }
+
     /// Returns the method, path with query, and status of every request.
     pub(crate) fn requests(&self) -> &[(String, String, u16)] {
         &self.requests
@@ -188,6 +199,11 @@ impl World {
     /// Returns how many requests were answered with 429.
     pub(crate) fn limited(&self) -> usize {
         self.limited
+    }
+
+    /// Returns how many requests came although they had been told to wait longer.
+    pub(crate) fn hurried(&self) -> usize {
+        self.limits.hurried
     }
 
     /// Returns how many planned faults have not happened yet.

@@ -22,7 +22,7 @@ impl Intake {
         directive: &Directive,
     ) -> Result<Option<String>, StoreError> {
         let place = said.from.channel;
-        if !self.note_once(place, said.message).await? {
+        if !self.note_as(said.note, place, said.message).await? {
             return Ok(None);
         }
         if *directive == Directive::Restart && access::is_owner(rules, said.from.sender) {
@@ -40,8 +40,19 @@ impl Intake {
     /// Notes that a message was dealt with; returns whether it was not before. It becomes
     /// no job, but is remembered like one.
     pub(crate) async fn note_once(&self, place: &str, message: &str) -> Result<bool, StoreError> {
+        self.note_as(JobId::new(), place, message).await
+    }
+
+    /// Notes that a message was dealt with, or finds the note that was made of it under
+    /// this id; returns whether nobody else made one.
+    pub(super) async fn note_as(
+        &self,
+        id: JobId,
+        place: &str,
+        message: &str,
+    ) -> Result<bool, StoreError> {
         let key = MessageKey::new(self.channel, place, message);
-        let args = (key, JobId::new(), Millis::now());
+        let args = (key, id, Millis::now());
         let noted = self.store.write_repeatable(args, |conn, (key, id, now)| {
             Box::pin(async move {
                 let before =
@@ -59,7 +70,8 @@ impl Intake {
         let message = said.message.to_owned();
         self.spawn(async move {
             let text = "I am starting again; what runs is ended or gone on with after it.";
-            intake.tell_now(&place, &message, text.to_owned()).await;
+            // It does not wait for a chat that has no time.
+            intake.tell_once(&place, &message, text).await;
             if let Err(error) = intake.gateway.ask_restart(&by).await {
                 tracing::error!(%error, "the gateway is not started again");
             }

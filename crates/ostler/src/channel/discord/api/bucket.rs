@@ -1,7 +1,8 @@
 //! How often each place can be called. Discord counts calls of a kind in a channel by
-//! themselves, and says with each answer how many are left; what calls it learns of
-//! that only when one was refused. So one call of a kind and a place is made at a
-//! time, and the next one waits if none is left.
+//! themselves, and says with each answer how many are left. So one call of a kind and
+//! a place is made at a time, and the next one waits if none is left, or if it was
+//! refused, for as long as Discord says. What belongs to a button or a command is
+//! counted by its ticket, which is a place in this sense too.
 
 use std::{
     collections::HashMap,
@@ -14,6 +15,8 @@ use tokio::{
     time::{self, Instant},
 };
 use twilight_http::request::Request;
+
+use super::wire::Answer;
 
 /// How many places are remembered that nobody calls.
 const REMEMBERED: usize = 1000;
@@ -60,8 +63,13 @@ impl Buckets {
 
 impl Calling {
     /// Notes what an answer says of the calls to come.
-    pub(super) fn answered<'a>(&mut self, headers: impl Iterator<Item = (&'a str, &'a [u8])>) {
-        *self.0 = rest(headers).map(|rest| Instant::now() + rest);
+    pub(super) fn answered(&mut self, answer: &Answer) {
+        *self.0 = rest(answer).map(|rest| Instant::now() + rest);
+    }
+
+    /// Notes that the place is not to be called for so long.
+    pub(super) fn refused(&mut self, after: Duration) {
+        *self.0 = Some(Instant::now() + after);
     }
 }
 
@@ -75,17 +83,12 @@ pub(super) fn place(request: &Request) -> String {
 }
 
 /// Returns how long no call is left, by the headers of an answer.
-fn rest<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> Option<Duration> {
-    let (mut is_empty, mut after) = (false, None);
-    for (name, value) in headers {
-        let value = std::str::from_utf8(value).unwrap_or_default();
-        if name.eq_ignore_ascii_case("x-ratelimit-remaining") {
-            is_empty = value == "0";
-        } else if name.eq_ignore_ascii_case("x-ratelimit-reset-after") {
-            after = value.parse().ok().and_then(|after| Duration::try_from_secs_f64(after).ok());
-        }
+fn rest(answer: &Answer) -> Option<Duration> {
+    if answer.header("x-ratelimit-remaining") != Some("0") {
+        return None;
     }
-    after.filter(|_| is_empty).map(|after| after.min(LONGEST))
+    let after = answer.header("x-ratelimit-reset-after")?.parse().ok()?;
+    Some(Duration::try_from_secs_f64(after).ok()?.min(LONGEST))
 }
 
 #[cfg(test)]
@@ -95,11 +98,8 @@ mod tests {
     use super::*;
 
     fn told(remaining: &str, after: &str) -> Option<Duration> {
-        let headers = [
-            ("X-RateLimit-Remaining", remaining.as_bytes()),
-            ("x-ratelimit-reset-after", after.as_bytes()),
-        ];
-        rest(headers.into_iter())
+        let headers = [("x-ratelimit-remaining", remaining), ("x-ratelimit-reset-after", after)];
+        rest(&Answer::new(200, &headers, ""))
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
             assert_eq!(told("0", nonsense), None, "{nonsense}");
         }
         assert_eq!(told("0", "1e15"), Some(LONGEST));
-        assert_eq!(rest(std::iter::empty()), None);
+        assert_eq!(rest(&Answer::new(200, &[], "")), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use twilight_http::{
 };
 use twilight_model::channel::Message;
 
-use super::{Api, Manner, Trouble, id, payload, read, to, verdict::changed};
+use super::{Api, Trouble, id, payload, read, refusal, to, verdict::changed};
 use crate::{
     channel::{
         Next, SendError,
@@ -49,9 +49,6 @@ pub(crate) const LIMITS: Limits = Limits {
 /// By how much the clock of this machine may be ahead of Discord's unnoticed.
 const SKEW: SignedDuration = SignedDuration::from_secs(10);
 
-/// From when on a message is old, a little before Discord says so.
-const OLD: SignedDuration = SignedDuration::from_mins(59);
-
 /// A message, as far as it matters what Discord says of it.
 #[derive(Deserialize)]
 struct Posted {
@@ -71,7 +68,7 @@ impl Chat for Api {
     }
 
     fn has_room(&self) -> bool {
-        self.rate.has_room()
+        !self.lull.is_on() && self.rate.has_room()
     }
 
     fn typing<'a>(&'a self, place: &'a str, _answers: Option<&'a str>) -> Doing<'a, ()> {
@@ -87,8 +84,7 @@ impl Chat for Api {
             let request = to(&Route::CreateMessage { channel_id: id(place)? });
             let (names, files) = load(&posting.post.files)?;
             let request = with_files(request, &payload::posted(&posting, &names), &files)?;
-            let manner = Manner { bytes: bytes_of(&files), takes_no: false };
-            let posted: Posted = read(&self.call_as(request, manner).await?)?;
+            let posted: Posted = read(&self.call_with(request, bytes_of(&files)).await?)?;
             let is_as_sent =
                 posted.content.is_none_or(|content| content.trim() == posting.post.text.trim());
             Ok(Stands { message: posted.id, is_as_sent })
@@ -100,10 +96,8 @@ impl Chat for Api {
             let route = Route::UpdateMessage { channel_id: id(place)?, message_id: id(message)? };
             let (names, files) = load(&post.files)?;
             let request = with_files(to(&route), &payload::edited(post, &names), &files)?;
-            let takes_no = self.is_old(message);
-            let manner = Manner { bytes: bytes_of(&files), takes_no };
-            match self.call_as(request, manner).await {
-                Err(Trouble::Limited | Trouble::Late { was_sent: true }) if takes_no => {
+            match self.call_with(request, bytes_of(&files)).await {
+                Err(trouble) if trouble.is_code(refusal::OLD) => {
                     tracing::info!("an old message of Discord's is replaced by a new one");
                     self.delete(place, message).await?;
                     Ok(Changed::Gone)
@@ -145,17 +139,6 @@ fn stands(message: &Message, posting: &Posting<'_>) -> Option<Stands> {
     let answered = message.reference.as_ref().and_then(|reference| reference.message_id);
     let is_answer = answered.is_some_and(|id| Some(id.to_string().as_str()) == posting.answers);
     (is_as_sent || is_answer).then(|| Stands { message: message.id.to_string(), is_as_sent })
-}
-
-impl Api {
-    /// Whether a message is so old that Discord changes it a few times only, and then
-    /// not for a long while (30046). That refusal looks like one for going too fast, of
-    /// which what calls Discord shows no more than that it was one.
-    fn is_old(&self, message: &str) -> bool {
-        let now = Timestamp::now().checked_sub(self.clock_skew().unwrap_or_default());
-        let since = |sent: Timestamp| now.ok().map(|now| now.duration_since(sent));
-        snowflake::time_of(message).and_then(since).is_some_and(|age| age > OLD)
-    }
 }
 
 fn bytes_of(files: &[File]) -> u64 {

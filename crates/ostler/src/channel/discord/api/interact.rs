@@ -1,6 +1,6 @@
 //! Answers to buttons and commands, and which commands there are.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use twilight_http::{request::RequestBuilder, routing::Route};
 
 use super::{Api, Trouble, id, payload, to};
@@ -27,29 +27,56 @@ pub(crate) enum Response {
     },
 }
 
+/// What became of a first answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    Now,
+    /// There was one before.
+    Before,
+}
+
+/// What Discord says of something that was answered.
+const ANSWERED: u64 = 40060;
+/// What marks a message in which something will be said.
+const AWAITED: u64 = 1 << 7;
+
+#[derive(Deserialize)]
+struct ReadAnswer {
+    #[serde(default)]
+    flags: u64,
+}
+
 impl Api {
-    /// Gives the first answer.
+    /// Gives the first answer, unless there is one.
     pub(crate) async fn respond(
         &self,
         ticket: &Ticket,
         response: &Response,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Given, Trouble> {
         let route = Route::InteractionCallback {
             interaction_id: id(&ticket.id)?,
             interaction_token: token(ticket)?,
             with_response: false,
         };
-        self.call(open(&route, &payload::first(response))).await?;
-        Ok(())
+        match self.call(open(&route, &payload::first(response))).await {
+            Ok(_) => Ok(Given::Now),
+            Err(trouble) if trouble.is_code(ANSWERED) => Ok(Given::Before),
+            Err(trouble) => Err(trouble),
+        }
     }
 
-    /// Says something more.
-    pub(crate) async fn follow_up(
-        &self,
-        ticket: &Ticket,
-        text: &str,
-        is_private: bool,
-    ) -> Result<(), Trouble> {
+    /// Whether the first answer was put off and not given yet.
+    pub(crate) async fn is_awaited(&self, ticket: &Ticket) -> Result<bool, Trouble> {
+        let route = Route::GetInteractionOriginal {
+            application_id: id(&ticket.application)?,
+            interaction_token: token(ticket)?,
+        };
+        let ReadAnswer { flags } = self.ask(to(&route).use_authorization_token(false)).await?;
+        Ok(flags & AWAITED != 0)
+    }
+
+    /// Says something more, to whoever began it and nobody else.
+    pub(crate) async fn whisper(&self, ticket: &Ticket, text: &str) -> Result<(), Trouble> {
         let route = Route::ExecuteWebhook {
             thread_id: None,
             token: token(ticket)?,
@@ -57,7 +84,7 @@ impl Api {
             with_components: None,
             webhook_id: id(&ticket.application)?,
         };
-        self.call(open(&route, &payload::said(text, is_private))).await?;
+        self.call(open(&route, &payload::whispered(text))).await?;
         Ok(())
     }
 
@@ -67,7 +94,7 @@ impl Api {
             application_id: id(&ticket.application)?,
             interaction_token: token(ticket)?,
         };
-        self.call(open(&route, &payload::said(text, false))).await?;
+        self.call(open(&route, &payload::said(text))).await?;
         Ok(())
     }
 

@@ -24,6 +24,9 @@ const PAGE: u16 = 100;
 /// and that of a bot that is in few servers only.
 const MAY_READ: u64 = 1 << 18 | 1 << 19;
 
+/// What Discord says of somebody who is not in a server.
+const UNKNOWN_MEMBER: u64 = 10007;
+
 /// What the bot belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Application {
@@ -166,11 +169,14 @@ impl Api {
         Ok((messages, last))
     }
 
-    /// Returns the roles that somebody has in a server.
+    /// Returns the roles that somebody has in a server; none if he is not there any more.
     pub(crate) async fn roles_of(&self, guild: &str, user: &str) -> Result<Vec<String>, Trouble> {
         let route = Route::GetMember { guild_id: id(guild)?, user_id: id(user)? };
-        let ReadMember { roles } = self.ask(to(&route)).await?;
-        Ok(roles)
+        match self.ask(to(&route)).await {
+            Ok(ReadMember { roles }) => Ok(roles),
+            Err(trouble) if trouble.is_code(UNKNOWN_MEMBER) => Ok(Vec::new()),
+            Err(trouble) => Err(trouble),
+        }
     }
 
     /// Begins a thread at a message; returns its id. If there is one already, it is

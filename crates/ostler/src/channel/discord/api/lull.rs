@@ -1,6 +1,5 @@
-//! The pause that all calls make after Discord had no time for one. The limits of
-//! each kind of call are kept by what sends them; it does not know that of all calls
-//! together, and would try again at once.
+//! The pause that all calls make after Discord had no time for any. It lasts as long
+//! as Discord says, and a little longer each time if it does not say.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -9,7 +8,8 @@ use std::{
 
 use tokio::time::{self, Instant};
 
-/// The first pause. Each one that follows at once is twice as long.
+/// The first pause of which Discord does not say how long it is to be. Each one that
+/// follows at once is twice as long.
 pub(super) const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(4);
 
@@ -25,26 +25,45 @@ struct State {
 }
 
 impl Lull {
-    /// Waits until there is none.
-    pub(super) async fn over(&self) {
-        loop {
-            let until = self.lock().until;
-            match until {
-                Some(until) if Instant::now() < until => time::sleep_until(until).await,
-                Some(_) | None => return,
+    /// Whether there is one.
+    pub(super) fn is_on(&self) -> bool {
+        self.left().is_some()
+    }
+
+    /// Waits until there is none; returns how long it takes if that is after a time.
+    pub(super) async fn over(&self, by: Instant) -> Result<(), Duration> {
+        while let Some(left) = self.left() {
+            let until = Instant::now() + left;
+            if until > by {
+                return Err(left);
             }
+            time::sleep_until(until).await;
+        }
+        Ok(())
+    }
+
+    /// Begins one, because a call was refused, for as long as Discord says. One that
+    /// was made before the last one was over says nothing new but that.
+    pub(super) fn begin(&self, made: Instant, told: Option<Duration>) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        let before = state.until;
+        let is_new = before.is_none_or(|until| made >= until);
+        if is_new {
+            let pause = state.last.map_or(FIRST, |last| LONGEST.min(last * 2));
+            *state = State { until: Some(now + pause), last: Some(pause) };
+        }
+        if let Some(told) = told {
+            let told = now + told;
+            // Who is told how long does not wait longer, unless somebody else was.
+            state.until = Some(if is_new { told } else { before.map_or(told, |it| it.max(told)) });
         }
     }
 
-    /// Begins one, because a call was refused. One that was made before the last one
-    /// was over says nothing new.
-    pub(super) fn begin(&self, made: Instant) {
-        let mut state = self.lock();
-        if state.until.is_some_and(|until| made < until) {
-            return;
-        }
-        let pause = state.last.map_or(FIRST, |last| LONGEST.min(last * 2));
-        *state = State { until: Some(Instant::now() + pause), last: Some(pause) };
+    fn left(&self) -> Option<Duration> {
+        let until = self.lock().until?;
+        let left = until.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
     }
 
     /// Notes that a call got through.
@@ -61,33 +80,58 @@ impl Lull {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     /// Returns how long somebody has to wait.
     async fn wait(lull: &Lull) -> Duration {
         let start = Instant::now();
-        lull.over().await;
+        lull.over(start + 3600 * SECOND).await.unwrap();
         start.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_grow_until_something_gets_through() {
+    async fn pauses_without_an_end_grow_until_something_gets_through() {
         let lull = Lull::default();
         assert_eq!(wait(&lull).await, Duration::ZERO);
         for expected in [500, 1000, 2000, 4000, 4000] {
-            lull.begin(Instant::now());
+            lull.begin(Instant::now(), None);
             assert_eq!(wait(&lull).await, Duration::from_millis(expected));
         }
         lull.end();
-        lull.begin(Instant::now());
+        lull.begin(Instant::now(), None);
         assert_eq!(wait(&lull).await, FIRST);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_hundred_calls_that_are_refused_at_once_make_one_pause() {
+    async fn a_pause_is_as_long_as_discord_says() {
+        let lull = Lull::default();
+        for seconds in [7, 1, 60] {
+            lull.begin(Instant::now(), Some(seconds * SECOND));
+            assert_eq!(wait(&lull).await, seconds * SECOND);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hundred_calls_that_are_refused_at_once_make_one_pause_and_the_longest_counts() {
         let lull = Lull::default();
         let made = Instant::now();
         for _ in 0..100 {
-            lull.begin(made);
+            lull.begin(made, None);
         }
         assert_eq!(wait(&lull).await, FIRST);
+        let made = Instant::now();
+        for seconds in [2, 3, 1] {
+            lull.begin(made, Some(seconds * SECOND));
+        }
+        lull.begin(made, None);
+        assert_eq!(wait(&lull).await, 3 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_would_be_too_late_does_not_wait() {
+        let lull = Lull::default();
+        lull.begin(Instant::now(), Some(9 * SECOND));
+        assert_eq!(lull.over(Instant::now() + 8 * SECOND).await, Err(9 * SECOND));
+        assert!(lull.is_on());
     }
 }

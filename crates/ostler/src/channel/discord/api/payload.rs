@@ -116,21 +116,23 @@ pub(super) struct Said<'a> {
     allowed_mentions: Mentions,
 }
 
-pub(super) fn said(text: &str, is_private: bool) -> Said<'_> {
-    Said { content: text, flags: flags(is_private), allowed_mentions: NOBODY }
+pub(super) fn said(text: &str) -> Said<'_> {
+    Said { content: text, flags: None, allowed_mentions: NOBODY }
 }
 
-fn flags(is_private: bool) -> Option<u32> {
-    is_private.then_some(PRIVATE)
+/// Makes a text that only one person sees.
+pub(super) fn whispered(text: &str) -> Said<'_> {
+    Said { flags: Some(PRIVATE), ..said(text) }
 }
 
 /// Makes the first answer to a button or a command.
 pub(super) fn first(response: &Response) -> Value {
     let cut = |text: &str| text.chars().take(FORM).collect::<String>();
     match response {
-        Response::Say { text, is_private } => json!({"type": 4, "data": said(text, *is_private)}),
+        Response::Say { text, is_private: false } => json!({"type": 4, "data": said(text)}),
+        Response::Say { text, is_private: true } => json!({"type": 4, "data": whispered(text)}),
         Response::Later { is_private } => {
-            json!({"type": 5, "data": {"flags": flags(*is_private).unwrap_or(0)}})
+            json!({"type": 5, "data": {"flags": if *is_private { PRIVATE } else { 0 }}})
         }
         Response::Nothing => json!({"type": 6}),
         Response::Ask { id, title, label } => {

@@ -3,13 +3,7 @@
 
 use std::time::Duration;
 
-use hyper_util::client::legacy;
 use thiserror::Error;
-use twilight_http::{
-    Error as HttpError,
-    api_error::{ApiError as Refusal, GeneralApiError},
-    error::ErrorType,
-};
 
 use crate::channel::{Next, SendError, chat::Changed};
 
@@ -24,11 +18,12 @@ const LIMITED: Duration = Duration::from_secs(5);
 #[error("{}", judge(self).reason)]
 pub(crate) enum Trouble {
     /// Discord refused it. The code is its own; 0 if it gave none.
-    Refused { status: u16, code: u64, after: Option<Duration> },
+    Refused { status: u16, code: u64 },
     /// Somebody refused it, but not in Discord's manner: mostly a server before it.
     Illegible,
-    /// Discord had no time for it, time and again.
-    Limited,
+    /// Discord had no time for it, time and again, or has none for longer than it
+    /// could be waited for.
+    Limited { after: Option<Duration> },
     /// Nobody was there to take it.
     Unreachable,
     /// The connection was lost before there was an answer.
@@ -42,33 +37,6 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    pub(super) fn from_http(error: HttpError) -> Self {
-        let (kind, source) = error.into_parts();
-        #[expect(clippy::wildcard_enum_match_arm, reason = "there may be new ones")]
-        match kind {
-            ErrorType::Response { error, status, .. } => {
-                let (code, after) = match error {
-                    Refusal::General(GeneralApiError { code, .. }) => (code, None),
-                    Refusal::Ratelimited(limit) => {
-                        (0, Duration::try_from_secs_f64(limit.retry_after).ok())
-                    }
-                    _ => (0, None),
-                };
-                Self::Refused { status: status.get(), code, after }
-            }
-            ErrorType::Unauthorized => Self::Refused { status: 401, code: 0, after: None },
-            ErrorType::Parsing { .. } => Self::Illegible,
-            ErrorType::RequestCanceled => Self::Limited,
-            ErrorType::RequestTimedOut => Self::Late { was_sent: true },
-            ErrorType::RequestError => {
-                let error = source.and_then(|source| source.downcast::<legacy::Error>().ok());
-                let is_connect = error.is_some_and(|error| error.is_connect());
-                if is_connect { Self::Unreachable } else { Self::Cut }
-            }
-            _ => Self::Unmade("it cannot be written"),
-        }
-    }
-
     /// Says whether the token was refused.
     pub(crate) fn is_token_refused(self) -> bool {
         matches!(self, Self::Refused { status: 401, .. })
@@ -104,10 +72,11 @@ pub(super) fn changed(result: Result<(), Trouble>) -> Result<Changed, SendError>
 pub(super) fn judge(trouble: &Trouble) -> SendError {
     let soon = Next::Retry { after: None };
     let (reason, next, is_unsure) = match *trouble {
-        Trouble::Refused { status, code, after } => return refused(status, code, after),
+        Trouble::Refused { status, code } => return refused(status, code),
         Trouble::Illegible => ("something before Discord refused it", soon, true),
-        Trouble::Limited => {
-            ("Discord has no time for it now", Next::Retry { after: Some(LIMITED) }, false)
+        Trouble::Limited { after } => {
+            let next = Next::Retry { after: Some(after.unwrap_or(LIMITED)) };
+            ("Discord has no time for it now", next, false)
         }
         Trouble::Unreachable => ("Discord cannot be reached", soon, false),
         Trouble::Cut => ("the connection to Discord was lost", soon, true),
@@ -121,7 +90,7 @@ pub(super) fn judge(trouble: &Trouble) -> SendError {
     SendError { reason: reason.to_owned(), next, is_unsure }
 }
 
-fn refused(status: u16, code: u64, after: Option<Duration>) -> SendError {
+fn refused(status: u16, code: u64) -> SendError {
     let known = match (status, code) {
         (401, _) => Some(
             "Discord does not take the bot's token; make a new one in the developer portal \
@@ -148,8 +117,8 @@ fn refused(status: u16, code: u64, after: Option<Duration>) -> SendError {
     );
     let next = match status {
         401 => Next::Retry { after: Some(REFUSED) },
-        429 => Next::Retry { after: after.or(Some(LIMITED)) },
-        408 | 500..=599 => Next::Retry { after },
+        429 => Next::Retry { after: Some(LIMITED) },
+        408 | 500..=599 => Next::Retry { after: None },
         _ => Next::GiveUp,
     };
     // Only of 503 one knows that nobody took it up.
@@ -162,14 +131,14 @@ mod tests {
     use super::*;
 
     fn refusal(status: u16, code: u64) -> Trouble {
-        Trouble::Refused { status, code, after: None }
+        Trouble::Refused { status, code }
     }
 
     #[test]
     fn every_trouble_has_its_verdict() {
         let soon = Next::Retry { after: None };
         let later = |seconds| Next::Retry { after: Some(Duration::from_secs(seconds)) };
-        let told = Trouble::Refused { status: 429, code: 0, after: Some(Duration::from_secs(9)) };
+        let told = Trouble::Limited { after: Some(Duration::from_secs(9)) };
         for (trouble, next, is_unsure, words) in [
             (refusal(404, 10003), Next::GiveUp, false, "no such channel"),
             (refusal(403, 50001), Next::GiveUp, false, "may not see"),
@@ -191,7 +160,7 @@ mod tests {
             (refusal(503, 0), soon, false, "status 503"),
             (refusal(504, 0), soon, true, "status 504"),
             (Trouble::Illegible, soon, true, "before Discord"),
-            (Trouble::Limited, later(5), false, "no time"),
+            (Trouble::Limited { after: None }, later(5), false, "no time"),
             (Trouble::Unreachable, soon, false, "reached"),
             (Trouble::Cut, soon, true, "lost"),
             (Trouble::Late { was_sent: true }, soon, true, "in time"),

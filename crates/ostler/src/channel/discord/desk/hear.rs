@@ -17,9 +17,10 @@ use crate::{
         },
     },
     gateway::inbound::{Details, Group, Media},
+    id::JobId,
 };
 
-/// The waits before it is asked where a message was written. What is said at the same
+/// The waits before Discord is asked about a message. What is said at the same
 /// place after it waits as well.
 const ASTRAY: [Duration; 9] = [
     Duration::ZERO,
@@ -32,53 +33,83 @@ const ASTRAY: [Duration; 9] = [
     Duration::from_secs(15),
     Duration::from_secs(15),
 ];
-/// How long one look at a channel may take.
+/// How long one answer to that may take.
 const LOOK: Duration = Duration::from_secs(5);
 
 impl Desk {
     /// Deals with a message, for as long as that takes.
     pub(super) async fn hear(&self, heard: Heard, known: Option<Place>) -> Dealt {
-        let Some((heard, learnt)) = self.placed(heard, known).await else { return Dealt::Not };
+        let Some((heard, learnt)) = self.known(heard, known).await else { return Dealt::Not };
         match self.take(&heard).await {
             Some(()) => Dealt::Done { learnt },
             None => Dealt::Not,
         }
     }
 
-    /// Finds out where a message was written, if that is not known: who may talk can
-    /// depend on it. Nothing if it is to stop.
-    async fn placed(
+    /// Finds out what has to be known of a message before anybody can say whether its
+    /// author may talk: where it was written, and which roles he has. Nothing if it is to
+    /// stop.
+    async fn known(
         &self,
         mut heard: Heard,
-        known: Option<Place>,
+        place: Option<Place>,
     ) -> Option<(Heard, Option<(String, Place)>)> {
-        if !heard.is_astray {
+        if heard.guild.is_none() || !self.may_be_meant(&heard) {
             return Some((heard, None));
         }
-        if let Some(place) = known {
-            return Some((heard.at(place), None));
+        let mut learnt = None;
+        if heard.is_astray {
+            heard.is_astray = false;
+            let place = match place {
+                Some(place) => Some(place),
+                None => {
+                    let looked = self.look(&heard, || self.api.channel(&heard.channel)).await?;
+                    learnt = looked.clone().map(|place| (heard.channel.clone(), place));
+                    looked
+                }
+            };
+            if let Some(Place { name, parent }) = place {
+                (heard.channel_name, heard.parent) = (name, parent);
+            }
         }
+        if let (true, Some(guild)) = (heard.is_unranked, heard.guild.clone()) {
+            let looked = self.look(&heard, || self.api.roles_of(&guild, &heard.author.id)).await?;
+            heard.is_unranked = looked.is_none();
+            heard.roles = looked.unwrap_or_default();
+        }
+        Some((heard, learnt))
+    }
+
+    /// Whether a message can be for the bot, wherever it was written.
+    fn may_be_meant(&self, heard: &Heard) -> bool {
+        let is_called = heard.is_mentioned || heard.answers_bot;
+        is_called || !self.policy.borrow().discord.answer_all_in.is_empty()
+    }
+
+    /// Asks Discord about a message, more than once if that may help; the inner one is
+    /// nothing if Discord does not say it. Nothing if it is to stop.
+    async fn look<T, F>(&self, heard: &Heard, ask: impl Fn() -> F) -> Option<Option<T>>
+    where
+        F: Future<Output = Result<T, Trouble>>,
+    {
+        let Heard { channel, message, .. } = heard;
         let stop = &self.intake.stop;
         for pause in ASTRAY {
             stop.run_until_cancelled(time::sleep(pause)).await?;
-            let looked = time::timeout(LOOK, self.api.channel(&heard.channel));
-            match stop.run_until_cancelled(looked).await? {
-                Ok(Ok(place)) => {
-                    let learnt = (heard.channel.clone(), place.clone());
-                    return Some((heard.at(place), Some(learnt)));
-                }
-                Ok(Err(trouble)) if !trouble.may_pass() => {
-                    said_astray(&heard, trouble);
-                    heard.is_astray = false;
-                    return Some((heard, None));
-                }
-                Ok(Err(trouble)) => said_astray(&heard, trouble),
-                Err(_) => said_astray(&heard, Trouble::Late { was_sent: true }),
+            let looked = stop.run_until_cancelled(time::timeout(LOOK, Box::pin(ask()))).await?;
+            let trouble = match looked {
+                Ok(Ok(told)) => return Some(Some(told)),
+                Ok(Err(trouble)) => trouble,
+                Err(_) => Trouble::Late { was_sent: true },
+            };
+            let why = trouble.to_string();
+            tracing::warn!(channel, message, why, "Discord does not say whose a message is");
+            if !trouble.may_pass() {
+                return Some(None);
             }
         }
-        let (channel, message) = (&heard.channel, &heard.message);
-        tracing::error!(channel, message, "it stays unknown where a message was written");
-        Some((heard, None))
+        tracing::error!(channel, message, "it stays unknown whose a message is, or where it was");
+        Some(None)
     }
 
     /// Stores a message, or does what it says; nothing if it is to stop.
@@ -117,37 +148,33 @@ impl Desk {
     }
 }
 
-fn said_astray(heard: &Heard, trouble: Trouble) {
-    let (channel, why) = (&heard.channel, trouble.to_string());
-    tracing::warn!(channel, why, "a channel of Discord could not be looked at");
-}
-
 impl Heard {
     /// Returns where it has its turn.
     pub(super) fn spot(&self) -> Spot {
         Spot { channel: self.channel.clone(), message: self.message.clone() }
     }
 
-    fn at(self, place: Place) -> Self {
-        Self { parent: place.parent, channel_name: place.name, is_astray: false, ..self }
+    pub(super) fn source(&self) -> Source<'_> {
+        Source {
+            guild: self.guild.as_deref(),
+            channel: &self.channel,
+            parent: self.parent.as_deref(),
+            sender: &self.author.id,
+            roles: &self.roles,
+            is_mentioned: self.is_mentioned || self.answers_bot,
+        }
     }
 
     fn said(&self) -> Said<'_> {
         Said {
-            from: Source {
-                guild: self.guild.as_deref(),
-                channel: &self.channel,
-                parent: self.parent.as_deref(),
-                sender: &self.author.id,
-                roles: &self.roles,
-                is_mentioned: self.is_mentioned || self.answers_bot,
-            },
+            from: self.source(),
             message: &self.message,
             name: &self.author.name,
             text: &self.text,
             is_called: true,
             at: snowflake::time_of(&self.message),
             details: self.details(),
+            note: JobId::new(),
         }
     }
 

@@ -46,6 +46,14 @@ pub(super) struct Spot {
     pub(super) message: String,
 }
 
+impl Spot {
+    /// Returns what is less for what was said earlier: the ids of a chat are numbers that
+    /// grow.
+    fn age(&self) -> (usize, &str) {
+        (self.message.len(), &self.message)
+    }
+}
+
 #[derive(Debug)]
 struct Waiting<T> {
     number: u64,
@@ -117,14 +125,17 @@ impl<T> Lanes<T> {
         self.n_holding += 1;
     }
 
-    /// Goes on after a hold, with parts of something that come before all that waits.
+    /// Goes on after a hold, with parts of something: each comes before what was said
+    /// after it, and after what was heard of that was said before it.
     pub(super) fn release(&mut self, number: u64, found: Vec<(Spot, T)>) {
         self.n_holding = self.n_holding.saturating_sub(1);
-        for (spot, what) in found.into_iter().rev() {
+        for (spot, what) in found {
             if let Some(open) = self.open.get_mut(&number) {
                 open.n_left += 1;
             }
-            self.lane_of(&spot.channel).waiting.push_front(Waiting { number, spot, what });
+            let waiting = &mut self.lane_of(&spot.channel).waiting;
+            let later = waiting.iter().position(|other| spot.age() < other.spot.age());
+            waiting.insert(later.unwrap_or(waiting.len()), Waiting { number, spot, what });
         }
         self.close(number);
     }
@@ -170,6 +181,8 @@ impl<T> Lanes<T> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn at(sequence: u64) -> Option<Position> {
@@ -250,21 +263,23 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_comes_before_what_waits_and_is_part_of_what_found_it() {
+    fn what_was_missed_is_part_of_what_found_it_and_has_its_turn_where_it_belongs() {
         let mut lanes = Lanes::default();
-        let connected = lanes.open(at(1));
+        hear(&mut lanes, "1", "8");
+        hear(&mut lanes, "1", "9");
+        let connected = lanes.open(at(3));
         lanes.hold();
-        hear(&mut lanes, "1", "new");
+        hear(&mut lanes, "1", "12");
         assert_eq!(lanes.due(), []);
-        lanes.release(connected, vec![(spot("1", "x"), "x"), (spot("1", "y"), "y")]);
+        lanes.release(connected, vec![(spot("1", "10"), "10"), (spot("1", "11"), "11")]);
         let mut heard = Vec::new();
-        for expected in [None, None, Some(1)] {
+        for expected in [None, Some(1), Some(2), Some(2), Some(3)] {
             assert_eq!(sequence(&lanes), expected);
             let due = lanes.due();
             heard.extend(names(&due));
             lanes.ended(due[0].number, due[0].lane);
         }
-        assert_eq!((heard, sequence(&lanes)), (vec!["x", "y", "new"], Some(2)));
+        assert_eq!((heard, sequence(&lanes)), (vec!["8", "9", "10", "11", "12"], Some(4)));
     }
 
     #[test]
@@ -274,5 +289,52 @@ mod tests {
         assert!(lanes.is_full());
         lanes.close(numbers[MOST / 2]);
         assert!(!lanes.is_full());
+    }
+
+    proptest! {
+        #[test]
+        fn a_place_has_everything_in_the_order_in_which_it_was_said(
+            said in prop::collection::vec((0..3_u64, 0..3_u8), 0..60), cut in 0..60_usize,
+        ) {
+            let mut lanes = Lanes::default();
+            let mut found = Vec::new();
+            let mut connected = None;
+            for (id, (place, how)) in said.iter().enumerate() {
+                if id == cut {
+                    connected = Some(lanes.open(None));
+                    lanes.hold();
+                }
+                let spot = spot(&(1_000_000 + place).to_string(), &(id + 1).to_string());
+                // Some of what was said is missed, and some of it is found though it was not.
+                if *how > 0 || id < cut / 2 {
+                    let number = lanes.open(None);
+                    lanes.put(number, spot.clone(), id);
+                }
+                if *how < 2 && id >= cut / 2 {
+                    found.push((spot, id));
+                }
+            }
+            let n_found = found.len();
+            let connected = connected.unwrap_or_else(|| {
+                lanes.hold();
+                lanes.open(None)
+            });
+            let n_heard = lanes.open.len() - 1;
+            lanes.release(connected, found);
+            let mut told: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+            loop {
+                let due = lanes.due();
+                if due.is_empty() {
+                    break;
+                }
+                for Due { number, lane, what } in due {
+                    told.entry(said[what].0).or_default().push(what);
+                    lanes.ended(number, lane);
+                }
+            }
+            prop_assert!(told.values().all(|told| told.is_sorted()), "{told:?}");
+            prop_assert_eq!(told.values().map(Vec::len).sum::<usize>(), n_heard + n_found);
+            prop_assert!(lanes.open.is_empty() && lanes.lanes.is_empty());
+        }
     }
 }

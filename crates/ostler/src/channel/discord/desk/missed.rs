@@ -10,11 +10,13 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{self, Instant};
+use twilight_model::channel::Message;
 
 use super::Desk;
 use crate::{
     channel::{
         DISCORD,
+        access::{self, Admission},
         discord::{
             api::{Seat, Trouble},
             heard::{Heard, Person, Places, heard},
@@ -22,6 +24,7 @@ use crate::{
         },
     },
     clock::Millis,
+    gateway::policy::Policy,
     store::conversations,
 };
 
@@ -29,51 +32,81 @@ use crate::{
 const LONGEST: SignedDuration = SignedDuration::from_hours(24);
 /// For how long a place counts where somebody spoke.
 const LIVELY: Duration = Duration::from_hours(30 * 24);
-/// At how many places it is looked, how often at one, and how much is found at most.
+/// At how many places it is looked, and how much is found at most that is for the bot.
 const PLACES: usize = 100;
-const PAGES: usize = 5;
 const MOST: usize = 1000;
+/// How much is read at a place before the others have their turn, and how much in all, in
+/// hundreds of messages.
+const PAGES: usize = 5;
+const MOST_PAGES: usize = 50;
 /// How long it may take in all: what is said meanwhile waits for it.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How long it may take to learn somebody's roles. If it takes longer they are asked for
+/// when his message has its turn.
+const RANKED: Duration = Duration::from_secs(5);
 /// The waits before another look, if that may help.
 const AGAIN: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
 
 /// A look, as far as it has come.
 struct Look<'a> {
     desk: &'a Desk,
+    policy: Arc<Policy>,
     bot: &'a Person,
     since: u64,
     by: Instant,
-    /// The roles of people in servers, if anybody is let in by them.
-    roles: Option<HashMap<(String, String), Vec<String>>>,
+    /// The roles of people in servers; nothing of those of whom Discord did not say them.
+    roles: HashMap<(String, String), Option<Vec<String>>>,
     found: Vec<Heard>,
+}
+
+/// A place that was not looked at, or not to the end.
+enum Visit {
+    First(String),
+    Next { place: String, seat: Seat, after: u64, n_pages: usize },
 }
 
 impl Desk {
     /// Returns what people said since an id was given, the oldest first at each place.
     pub(super) async fn missed(&self, since: u64, bot: &Person) -> Vec<Heard> {
         let oldest = Timestamp::now().checked_sub(LONGEST).map(snowflake::of_time);
-        let since = since.max(oldest.unwrap_or_default());
-        let needs_roles = !self.policy.borrow().discord.roles.is_empty();
-        let roles = needs_roles.then(HashMap::new);
-        let by = Instant::now() + LIMIT;
-        let mut look = Look { desk: self, bot, since, by, roles, found: Vec::new() };
-        let mut places: VecDeque<String> = self.where_to_look().await.into();
+        let mut look = Look {
+            desk: self,
+            policy: Arc::clone(&self.policy.borrow()),
+            bot,
+            since: since.max(oldest.unwrap_or_default()),
+            by: Instant::now() + LIMIT,
+            roles: HashMap::new(),
+            found: Vec::new(),
+        };
+        let places = self.where_to_look().await;
+        let mut visits: VecDeque<Visit> = places.into_iter().map(Visit::First).collect();
         let mut seen: Vec<String> = Vec::new();
         let mut n_failed = 0;
-        while let Some(place) = places.pop_front() {
-            if seen.contains(&place) {
-                continue;
+        while let Some(visit) = visits.pop_front() {
+            if let Visit::First(place) = &visit {
+                if seen.contains(place) {
+                    continue;
+                }
+                if seen.len() >= PLACES {
+                    tracing::warn!(place, "nobody looks for what was said meanwhile at a place");
+                    continue;
+                }
+                seen.push(place.clone());
             }
-            let is_late = Instant::now() >= look.by;
-            if is_late || seen.len() >= PLACES || look.found.len() >= MOST {
-                tracing::warn!("not all that was said meanwhile on Discord is looked for");
+            if Instant::now() >= look.by || look.found.len() >= MOST {
+                let left: Vec<&str> =
+                    [&visit].into_iter().chain(&visits).map(Visit::place).collect();
+                let n_found = look.found.len();
+                tracing::warn!(
+                    n_found,
+                    ?left,
+                    "not all that was said meanwhile on Discord is looked for"
+                );
                 break;
             }
-            seen.push(place.clone());
-            match look.at(&place).await {
-                // Where a thread began others may begin.
-                Ok(parent) => places.extend(parent),
+            let place = visit.place().to_owned();
+            match look.at(visit).await {
+                Ok(more) => visits.extend(more),
                 Err(trouble) => {
                     n_failed += 1;
                     let why = trouble.to_string();
@@ -106,52 +139,85 @@ impl Desk {
     }
 }
 
-impl Look<'_> {
-    /// Looks at a place; returns the channel that it is a thread of.
-    async fn at(&mut self, place: &str) -> Result<Option<String>, Trouble> {
-        let api = Arc::clone(&self.desk.api);
-        let seat = self.insist(|| api.seat(place)).await?;
-        let parent = seat.place.parent.clone();
-        if seat.last.is_some_and(|last| last <= self.since) {
-            return Ok(parent);
+impl Visit {
+    fn place(&self) -> &str {
+        match self {
+            Self::First(place) | Self::Next { place, .. } => place,
         }
-        let mut after = Some(self.since);
-        for _ in 0..PAGES {
-            let Some(from) = after.filter(|_| self.found.len() < MOST) else { break };
-            let (messages, next) = self.insist(|| api.messages_after(place, from)).await?;
-            let mut places = Places::default();
-            places.put(place, seat.place.clone());
-            for mut message in messages {
-                message.guild_id = seat.guild.as_deref().and_then(|guild| guild.parse().ok());
-                let Some(heard) = heard(&message, &self.bot.id, &places) else { continue };
-                let roles = self.roles(&seat, &heard.author.id).await;
-                self.found.push(Heard { roles, ..heard });
-            }
-            after = next;
-        }
-        Ok(parent)
     }
+}
 
-    /// Returns the roles of somebody: a message that is asked for does not tell them.
-    async fn roles(&mut self, seat: &Seat, person: &str) -> Vec<String> {
-        let (Some(guild), Some(known)) = (&seat.guild, &self.roles) else { return Vec::new() };
-        let key = (guild.clone(), person.to_owned());
-        if let Some(roles) = known.get(&key) {
-            return roles.clone();
-        }
+impl Look<'_> {
+    /// Looks at a place for a while; returns where to look after that.
+    async fn at(&mut self, visit: Visit) -> Result<Vec<Visit>, Trouble> {
         let api = Arc::clone(&self.desk.api);
-        let roles = match self.insist(|| api.roles_of(guild, person)).await {
-            Ok(roles) => roles,
-            Err(trouble) => {
-                let why = trouble.to_string();
-                tracing::warn!(person, why, "it stays unknown which roles somebody has");
-                Vec::new()
+        let mut more = Vec::new();
+        let (place, seat, mut after, n_before) = match visit {
+            Visit::Next { place, seat, after, n_pages } => (place, seat, after, n_pages),
+            Visit::First(place) => {
+                let seat = self.insist(|| api.seat(&place)).await?;
+                // Where a thread began others may begin.
+                more.extend(seat.place.parent.clone().map(Visit::First));
+                if seat.last.is_some_and(|last| last <= self.since) {
+                    return Ok(more);
+                }
+                (place, seat, self.since, 0)
             }
         };
-        if let Some(known) = &mut self.roles {
-            known.insert(key, roles.clone());
+        for _ in 0..PAGES {
+            let (messages, next) = self.insist(|| api.messages_after(&place, after)).await?;
+            for message in messages {
+                self.read(&place, &seat, message).await;
+            }
+            let Some(next) = next else { return Ok(more) };
+            after = next;
         }
-        roles
+        let n_pages = n_before + PAGES;
+        if n_pages < MOST_PAGES {
+            more.push(Visit::Next { place, seat, after, n_pages });
+        } else {
+            tracing::warn!(place, "more was said meanwhile at a place than is looked for");
+        }
+        Ok(more)
+    }
+
+    /// Keeps a message if it may be for the bot.
+    async fn read(&mut self, place: &str, seat: &Seat, mut message: Message) {
+        let mut places = Places::default();
+        places.put(place, seat.place.clone());
+        message.guild_id = seat.guild.as_deref().and_then(|guild| guild.parse().ok());
+        let Some(heard) = heard(&message, &self.bot.id, &places) else { return };
+        let policy = Arc::clone(&self.policy);
+        let rules = policy.discord.access();
+        // A message that is asked for does not tell the roles of who wrote it.
+        let heard = match access::admit(&rules, &heard.source(), access::Standing::Unknown) {
+            Admission::NotMeant => return,
+            Admission::Stranger if !rules.roles.is_empty() => match &seat.guild {
+                Some(guild) => match self.roles(guild, &heard.author.id).await {
+                    Some(roles) => Heard { roles, ..heard },
+                    None => Heard { is_unranked: true, ..heard },
+                },
+                None => heard,
+            },
+            Admission::Admitted | Admission::Stranger => heard,
+        };
+        self.found.push(heard);
+    }
+
+    /// Returns the roles of somebody, if Discord says so at once.
+    async fn roles(&mut self, guild: &str, person: &str) -> Option<Vec<String>> {
+        let key = (guild.to_owned(), person.to_owned());
+        if let Some(roles) = self.roles.get(&key) {
+            return roles.clone();
+        }
+        let by = self.by.min(Instant::now() + RANKED);
+        let asked = time::timeout_at(by, self.desk.api.roles_of(guild, person)).await;
+        let roles = asked.unwrap_or(Err(Trouble::Late { was_sent: true })).map_err(|trouble| {
+            let why = trouble.to_string();
+            tracing::warn!(person, why, "it is not known yet which roles somebody has");
+        });
+        self.roles.insert(key, roles.clone().ok());
+        roles.ok()
     }
 
     /// Asks for something, more than once if that may help and there is time.

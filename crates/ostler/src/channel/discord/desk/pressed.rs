@@ -29,7 +29,7 @@ impl Desk {
         // Said first: the answer may take longer than Discord waits.
         self.respond(&pressed.ticket, Response::Nothing).await;
         if let Err(why) = self.answer(&pressed, request, choice).await
-            && let Err(error) = self.api.follow_up(&pressed.ticket, &why, true).await
+            && let Err(error) = self.api.whisper(&pressed.ticket, &why).await
         {
             tracing::info!(%error, "a refusal could not be told");
         }

@@ -5,22 +5,27 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use tokio::{sync::oneshot, time};
+use tokio::{
+    sync::oneshot,
+    time::{self, Instant},
+};
 
 use super::{Dealt, Desk};
 use crate::{
     channel::{
+        SendError,
         access::{Admission, Source},
-        chat::intake::{Said, too_fast},
+        chat::intake::{Offered, Said, Twice, insist, is_counted, too_fast},
         directive::{self, Directive},
         discord::{
-            api::{LIMITS, Response},
+            api::{Given, LIMITS, Response},
             heard::{Slash, Ticket},
             snowflake,
         },
         pace::Verdict,
     },
     gateway::inbound::{Details, Group},
+    id::JobId,
 };
 
 /// What is said to `/new` where nothing begins afresh.
@@ -34,8 +39,18 @@ const QUICK: Duration = Duration::from_millis(1500);
 pub(super) struct Received {
     /// Whether it is to be done.
     is_wanted: oneshot::Receiver<bool>,
-    /// What is said to it in the end.
-    answer: oneshot::Sender<String>,
+    /// What came of it.
+    outcome: oneshot::Sender<Outcome>,
+}
+
+/// What came of a command.
+enum Outcome {
+    /// The agent will answer.
+    Taken,
+    /// This is what there is to say to it.
+    Said(String),
+    /// Somebody has done it.
+    Before,
 }
 
 /// What is done with a command.
@@ -51,21 +66,22 @@ impl Desk {
     /// Answers Discord, beside everything else.
     pub(super) fn receive(&self, slash: &Slash) -> Received {
         let (wanted, is_wanted) = oneshot::channel();
-        let (answer, answered) = oneshot::channel();
+        let (outcome, came) = oneshot::channel();
         let slash = slash.clone();
-        self.spawn(|desk| async move { desk.answer_slash(slash, wanted, answered).await });
-        Received { is_wanted, answer }
+        self.spawn(|desk| async move { desk.answer_slash(slash, wanted, came).await });
+        Received { is_wanted, outcome }
     }
 
     async fn answer_slash(
         &self,
         slash: Slash,
         wanted: oneshot::Sender<bool>,
-        answered: oneshot::Receiver<String>,
+        mut came: oneshot::Receiver<Outcome>,
     ) {
         let ticket = &slash.ticket;
+        let by = Instant::now() + QUICK;
         let mut screening = pin!(self.screened(&slash));
-        let (screened, is_put_off) = match time::timeout(QUICK, screening.as_mut()).await {
+        let (screened, mut is_put_off) = match time::timeout_at(by, screening.as_mut()).await {
             Ok(screened) => (screened, false),
             Err(_) => {
                 let later = self.respond(ticket, Response::Later { is_private: true });
@@ -76,34 +92,84 @@ impl Desk {
         let Some(screened) = screened else { return };
         // Whoever does it may have stopped.
         wanted.send(matches!(screened, Screened::Go)).ok();
-        let (text, is_private) = match (screened, slash.asked()) {
-            (Screened::Known, _) if is_put_off => ("That was done.".to_owned(), true),
-            (Screened::Known, _) => return,
-            (Screened::Refused(why), _) => (why, true),
-            (Screened::Go, Asked::Agent { prompt, is_new: true }) if prompt.is_empty() => {
+        let asked = slash.asked();
+        let outcome = match (screened, &asked) {
+            (Screened::Refused(why), _) => Outcome::Said(why),
+            // It was stored, and the answer to it may not have come so far.
+            (Screened::Known, Asked::Agent { .. }) => Outcome::Taken,
+            (Screened::Known, Asked::Gateway(_)) => Outcome::Before,
+            (Screened::Go, asked) => {
+                let soon = match asked {
+                    Asked::Agent { .. } if !is_put_off => {
+                        time::timeout_at(by, &mut came).await.ok()
+                    }
+                    Asked::Agent { .. } | Asked::Gateway(_) => None,
+                };
+                let came = match soon {
+                    Some(came) => came,
+                    None if is_put_off => came.await,
+                    None => {
+                        is_put_off = true;
+                        // Who asks the agent asks it for all to see.
+                        let is_private = matches!(asked, Asked::Gateway(_));
+                        self.respond(ticket, Response::Later { is_private }).await;
+                        came.await
+                    }
+                };
+                // Whoever did it may have stopped: then it is told again.
+                let Ok(outcome) = came else { return };
+                outcome
+            }
+        };
+        let (text, is_private) = match (outcome, asked) {
+            (Outcome::Taken, Asked::Agent { prompt, is_new: true }) if prompt.is_empty() => {
                 ("A fresh start.".to_owned(), false)
             }
             // Everybody sees what was asked.
-            (Screened::Go, Asked::Agent { prompt, .. }) => (quote(&prompt), false),
-            (Screened::Go, Asked::Gateway(_)) => {
-                if !is_put_off {
-                    self.respond(ticket, Response::Later { is_private: true }).await;
-                }
-                let Ok(said) = answered.await else { return };
-                return self.say_later(ticket, &said).await;
-            }
+            (Outcome::Taken, Asked::Agent { prompt, .. }) => (quote(&prompt), false),
+            (Outcome::Said(text), _) => (text, true),
+            (Outcome::Taken | Outcome::Before, _) => return self.settle(ticket, is_put_off).await,
         };
+        let text = LIMITS.measure.start(&text, LIMITS.text).to_owned();
         if is_put_off {
+            return self.say_later(ticket, &text).await;
+        }
+        let response = Response::Say { text: text.clone(), is_private };
+        if self.respond(ticket, response).await == Some(Given::Before) && self.awaits(ticket).await
+        {
             self.say_later(ticket, &text).await;
-        } else {
-            self.respond(ticket, Response::Say { text, is_private }).await;
         }
     }
 
     /// Gives the answer that was put off.
     async fn say_later(&self, ticket: &Ticket, text: &str) {
-        if let Err(error) = self.api.edit_response(ticket, text).await {
-            tracing::info!(%error, "the answer to a slash command could not be told");
+        let edit = || async { self.api.edit_response(ticket, text).await.map_err(SendError::from) };
+        if let Err(SendError { reason, .. }) = insist(Twice::Unnoticed, edit).await {
+            tracing::warn!(reason, "the answer to a slash command could not be told");
+        }
+    }
+
+    /// Says of a command that was done before that it was, if nobody has said what came of
+    /// it.
+    async fn settle(&self, ticket: &Ticket, is_put_off: bool) {
+        let given = if is_put_off {
+            Some(Given::Before)
+        } else {
+            self.respond(ticket, Response::Later { is_private: true }).await
+        };
+        if given == Some(Given::Now) || self.awaits(ticket).await {
+            self.say_later(ticket, "That was done.").await;
+        }
+    }
+
+    /// Whether a first answer was given that puts off what is to be said.
+    async fn awaits(&self, ticket: &Ticket) -> bool {
+        match self.api.is_awaited(ticket).await {
+            Ok(is_awaited) => is_awaited,
+            Err(error) => {
+                tracing::info!(%error, "it is not known what was said to a slash command");
+                false
+            }
         }
     }
 
@@ -123,7 +189,9 @@ impl Desk {
             return Some(Screened::Known);
         }
         self.intake.pace.change(policy.discord.messages_per_minute);
-        if !slash.said("").is_late(Timestamp::now())
+        let is_free = matches!(slash.asked(), Asked::Gateway(directive) if !is_counted(&directive));
+        if !is_free
+            && !slash.said("").is_late(Timestamp::now())
             && let Verdict::Slow { wait, .. } = self.intake.pace.allow(&slash.person.id)
         {
             return Some(Screened::Refused(too_fast(wait)));
@@ -137,26 +205,33 @@ impl Desk {
 
     /// Does what a command asks for, for as long as that takes.
     pub(super) async fn slash(&self, slash: &Slash, received: Received) -> Dealt {
-        let Received { is_wanted, answer } = received;
-        let done = match is_wanted.await {
+        let Received { is_wanted, outcome } = received;
+        let came = match is_wanted.await {
             Ok(true) => match slash.asked() {
-                Asked::Agent { prompt, is_new } => self.ask(slash, prompt, is_new).await,
-                Asked::Gateway(directive) => self.order(slash, &directive, answer).await,
+                Asked::Agent { prompt, is_new: false } => self.ask(slash, &prompt).await,
+                Asked::Agent { prompt, is_new: true } => {
+                    let word = self.reset_word().unwrap_or_default();
+                    self.ask(slash, &format!("{word} {prompt}")).await
+                }
+                Asked::Gateway(directive) => self.order(slash, &directive).await,
             },
-            Ok(false) => Some(()),
+            Ok(false) => return Dealt::Done { learnt: None },
             Err(_) => None,
         };
-        done.map_or(Dealt::Not, |()| Dealt::Done { learnt: None })
+        let Some(came) = came else { return Dealt::Not };
+        // Whoever waits for it may have stopped.
+        outcome.send(came).ok();
+        Dealt::Done { learnt: None }
     }
 
     /// Takes a prompt; nothing if it is to stop.
-    async fn ask(&self, slash: &Slash, prompt: String, is_new: bool) -> Option<()> {
-        let text = match (is_new, self.reset_word()) {
-            (true, Some(word)) => format!("{word} {prompt}"),
-            (true, None) | (false, _) => prompt,
-        };
-        let said = slash.said(&text);
-        self.insist(|| self.intake.accept(&said, &slash.channel)).await.map(drop)
+    async fn ask(&self, slash: &Slash, text: &str) -> Option<Outcome> {
+        let said = slash.said(text);
+        let offered = self.insist(|| self.intake.offer(&said, &slash.channel)).await?;
+        Some(match offered {
+            Offered::Stored => Outcome::Taken,
+            Offered::Refused(why) => Outcome::Said(why),
+        })
     }
 
     /// Returns the word that begins a conversation afresh.
@@ -167,19 +242,12 @@ impl Desk {
     }
 
     /// Does what is for the gateway; nothing if it is to stop.
-    async fn order(
-        &self,
-        slash: &Slash,
-        directive: &Directive,
-        answer: oneshot::Sender<String>,
-    ) -> Option<()> {
+    async fn order(&self, slash: &Slash, directive: &Directive) -> Option<Outcome> {
         let policy = Arc::clone(&self.policy.borrow());
         let rules = policy.discord.access();
         let said = slash.said("");
         let told = self.insist(|| self.intake.direct_once(&said, &rules, directive)).await?;
-        // Whoever waits for it may have stopped.
-        answer.send(told.unwrap_or_else(|| "That was done.".to_owned())).ok();
-        Some(())
+        Some(told.map_or(Outcome::Before, Outcome::Said))
     }
 }
 
@@ -233,6 +301,7 @@ impl Slash {
             is_called: true,
             at: snowflake::time_of(&self.ticket.id),
             details: Details { sender_name, group, ..Details::default() },
+            note: JobId::new(),
         }
     }
 }

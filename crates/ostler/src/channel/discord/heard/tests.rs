@@ -58,6 +58,7 @@ fn a_message_is_heard_with_its_place_and_its_author() {
         author: Person { id: "7".into(), name: "ada".into(), is_bot: false },
         roles: vec!["21".into(), "22".into()],
         text: "hello".into(),
+        is_unranked: false,
         is_mentioned: false,
         attachments: vec![Attached {
             name: "plan.md".into(),

@@ -46,6 +46,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// How far the time at which a session begins may be wrong, beside what is known of our
 /// clock. What is heard twice by that is known by its name.
 const UNSURE: SignedDuration = SignedDuration::from_secs(10);
+/// How much earlier than what was heard last something can have been said that was not
+/// heard: what is said at different places is not told in its order.
+const MARGIN: Duration = Duration::from_secs(5);
 /// After how many failures in a row the waits between attempts begin anew. They
 /// double, up to minutes.
 const FAILURES: u32 = 6;
@@ -151,7 +154,7 @@ impl Listener {
             GatewayEvent::MessageCreate(message) => message.id.get(),
             GatewayEvent::InteractionCreate(interaction) => interaction.id.get(),
             GatewayEvent::Ready(_) => {
-                self.missed_since = self.newest;
+                self.missed_since = self.newest.map(|newest| snowflake::before(newest, MARGIN));
                 let skew = self.connection.api.clock_skew().unwrap_or_default();
                 let now = Timestamp::now().checked_sub(skew.saturating_add(UNSURE));
                 now.map(snowflake::of_time).unwrap_or_default()

@@ -1,0 +1,106 @@
+//! What was missed, and is found although much stands in its way.
+
+use serde_json::{Value, json};
+
+use super::rig::Rig;
+use crate::{
+    discord_double::Fault,
+    support::{LIMIT, until},
+};
+
+/// Says something that no session is told of, and has the bot connect again.
+fn miss(rig: &Rig, say: impl FnOnce()) {
+    let n_before = rig.discord.identifies();
+    rig.discord.forget_sessions();
+    say();
+    rig.discord.cut();
+    rig.discord
+        .wait_for("another session", LIMIT, |world| (world.identifies() > n_before).then_some(()));
+}
+
+fn start(change: impl FnOnce(&Rig, &mut Value)) -> Rig {
+    let rig = Rig::with(change);
+    rig.ask("sim:echo=before");
+    rig.wait_for_text("You said before.");
+    rig
+}
+
+#[test]
+fn a_word_for_the_bot_is_found_behind_a_thousand_that_are_not() {
+    let rig = start(|rig, _| rig.discord.relax());
+    miss(&rig, || {
+        for number in 0..1200 {
+            rig.discord.say(rig.channel, rig.bob, &format!("among people {number}"));
+        }
+        rig.ask("sim:echo=last");
+    });
+    rig.wait_for_text("You said last.");
+}
+
+#[test]
+fn where_more_was_said_than_is_looked_for_the_log_says_so() {
+    let rig = start(|rig, _| rig.discord.relax());
+    miss(&rig, || {
+        rig.ask("sim:echo=first");
+        for number in 0..5100 {
+            rig.discord.say(rig.channel, rig.bob, &format!("among people {number}"));
+        }
+    });
+    rig.wait_for_text("You said first.");
+    until("the log says it", || {
+        rig.log().contains("more was said meanwhile at a place").then_some(())
+    });
+}
+
+#[test]
+fn whose_roles_discord_does_not_say_at_once_is_no_stranger() {
+    let rig = start(|rig, settings| {
+        let role = rig.discord.give_role(rig.guild, rig.ann);
+        settings["discord"]["roles"] = json!([role.to_string()]);
+    });
+    let path = format!("GET /guilds/{}/members/{}", rig.guild, rig.ann);
+    miss(&rig, || {
+        rig.discord.plan(4, &path, Fault::Fail(500));
+        rig.ask("sim:echo=member");
+    });
+    rig.wait_for_text("You said member.");
+    assert_eq!(rig.discord.look(|world| world.faults_left()), 0);
+}
+
+#[test]
+fn nobody_is_looked_up_who_does_not_talk_to_the_bot() {
+    let rig = start(|rig, settings| {
+        let role = rig.discord.give_role(rig.guild, rig.ann);
+        settings["discord"]["roles"] = json!([role.to_string()]);
+    });
+    miss(&rig, || {
+        rig.discord.say(rig.channel, rig.bob, "among people");
+        rig.ask("sim:echo=member");
+    });
+    rig.wait_for_text("You said member.");
+    let bob = format!("/guilds/{}/members/{}", rig.guild, rig.bob);
+    let asked = rig.discord.requests();
+    assert!(asked.iter().all(|(_, path, _)| !path.contains(&bob)), "{asked:?}");
+}
+
+#[test]
+fn what_is_missed_is_found_whatever_belongs_to_one_conversation() {
+    for scope in ["per-sender", "per-group", "global"] {
+        let rig = start(|rig, settings| {
+            settings["sessions"] = json!({ "scope": scope });
+            settings["discord"]["users"] = json!([rig.ann.to_string()]);
+        });
+        let direct = rig.discord.direct(rig.ann);
+        let answered = |text: &str| {
+            rig.wait_for(text, direct, |said| said.iter().any(|it| it.content.contains(text)));
+        };
+        rig.discord.say(direct, rig.ann, "sim:echo=known");
+        answered("You said known.");
+        miss(&rig, || {
+            rig.ask("sim:echo=missed");
+            rig.discord.say(direct, rig.ann, "sim:echo=private");
+        });
+        rig.wait_for_text("You said missed.");
+        answered("You said private.");
+    }
+}
