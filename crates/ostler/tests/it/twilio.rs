@@ -11,6 +11,7 @@ mod forged;
 mod gateways;
 mod groups;
 mod guide;
+mod meant;
 mod pages;
 mod polling;
 mod quiet;
