@@ -39,6 +39,9 @@ pub(crate) const SMS: &str = "sms";
 /// The channel whose addresses are conversations of several people at Twilio.
 pub(crate) const GROUP: &str = "group";
 
+/// The channels in which choices are told by numbers.
+pub(crate) const NUMBERED: [&str; 3] = [WHATSAPP, SMS, GROUP];
+
 /// The names of the channels that a place can be in, for people.
 pub(crate) const NAMES: &str = "`local`, `webhook`, `discord`, `whatsapp`, `sms` and `group`";
 

@@ -73,7 +73,7 @@ use crate::{
     id::{CommandId, ConversationId, JobId, MessageId, PermissionId},
     media::incoming::Fetcher,
     outbound::{self, Delivered, Outgoing, Target},
-    queue::{CancelOutcome, LaneCancel, LaneId, Queue, Stats, WorkerId},
+    queue::{CancelOutcome, LaneCancel, LaneId, MessageKey, Queue, Stats, WorkerId},
     schedule::{self, heartbeat},
     store::{
         Store, StoreError,
@@ -368,6 +368,17 @@ impl Gateway {
         by: Actor,
     ) -> Result<(), AnswerError> {
         asking::answer(&self.shared.store, request, answer, by).await
+    }
+
+    /// Answers what an agent asked by a message, which is dealt with by that.
+    pub(crate) async fn answer_by(
+        &self,
+        message: MessageKey,
+        request: PermissionId,
+        answer: Answer,
+        by: Actor,
+    ) -> Result<(), AnswerError> {
+        asking::answer_by(&self.shared.store, message, request, answer, by).await
     }
 
     /// Says how it stands.

@@ -16,6 +16,7 @@ pub(crate) mod answered_requests;
 pub(crate) mod audit;
 mod backup;
 mod check;
+pub(crate) mod choice_numbers;
 pub(crate) mod choices;
 pub(crate) mod commands;
 pub(crate) mod contacts;

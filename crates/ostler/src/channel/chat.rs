@@ -69,7 +69,7 @@ impl Limits {
 pub(crate) enum Choices {
     /// By buttons.
     Buttons,
-    /// By numbers, which he sends. They go on over all requests of a turn.
+    /// By numbers, which he sends. They go on over all requests of a place.
     Numbers,
 }
 

@@ -8,11 +8,15 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::{
+    channel::NUMBERED,
     clock::Millis,
-    id::{ConversationId, PermissionId, TurnId},
+    id::{ConversationId, JobId, PermissionId, TurnId},
+    queue::MessageKey,
     store::{
         Conn, Store, StoreError, WriteError,
         audit::{self, Entry},
+        conversations::Address,
+        jobs,
         permissions::{self, NewRequest, Resolved, StoredRequest},
     },
 };
@@ -93,13 +97,33 @@ pub(crate) struct Asked<'a> {
     /// Who asked the agent, and may answer.
     pub(crate) of: String,
     pub(crate) permission: &'a Permission,
+    /// Where the answer to the turn goes.
+    pub(crate) target: &'a Address,
     /// Which request of its turn it is: agents use names again.
     pub(crate) number: u32,
 }
 
-/// Stores a request. Nothing, if that is not possible: then nobody can answer
-/// it, and it is denied when its time is up.
-pub(crate) async fn store(store: &Store, asked: Asked<'_>) -> Option<PermissionId> {
+/// A request as it can be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asking {
+    pub(crate) id: PermissionId,
+    /// The number of its first choice, where choices have numbers.
+    pub(crate) number: Option<u32>,
+}
+
+/// Returns the event that shows a request, as the log has it.
+pub(crate) fn event_of(stored: &StoredRequest) -> Value {
+    let mut body: Value = serde_json::from_str(&stored.request.body).unwrap_or_default();
+    if let Some(fields) = body.as_object_mut() {
+        fields.insert("id".to_owned(), stored.id.to_string().into());
+        fields.extend(stored.number.map(|number| ("number".to_owned(), number.into())));
+    }
+    body
+}
+
+/// Stores a request, with the numbers of its choices where they have some. Nothing, if
+/// that is not possible: then nobody can answer it, and it is denied when its time is up.
+pub(crate) async fn store(store: &Store, asked: Asked<'_>) -> Option<Asking> {
     let id = PermissionId::new();
     let now = Millis::now();
     let expires_at = asked.permission.expires_at.map(|at| Millis(at.as_millisecond()));
@@ -112,11 +136,26 @@ pub(crate) async fn store(store: &Store, asked: Asked<'_>) -> Option<PermissionI
         asked_at: now,
         expires_at: expires_at.unwrap_or_else(|| now.after(OPEN)),
     };
-    let stored = store.write_repeatable((id, request), |conn, (id, request)| {
-        Box::pin(permissions::ask(conn, *id, request))
+    let is_numbered = NUMBERED.contains(&asked.target.channel());
+    let place = is_numbered.then(|| asked.target.clone());
+    // Without options it can be allowed and denied.
+    let n_choices = u32::try_from(asked.permission.options.len()).unwrap_or(u32::MAX).max(2);
+    let args = (id, request, place, n_choices);
+    let stored = store.write_repeatable(args, |conn, (id, request, place, n_choices)| {
+        Box::pin(async move {
+            let id = permissions::ask(conn, *id, request).await?;
+            let number = match place {
+                None => None,
+                Some(at) => {
+                    let (channel, place) = (at.channel(), at.key());
+                    Some(permissions::number(conn, id, channel, place, *n_choices).await?)
+                }
+            };
+            Ok::<_, StoreError>(Asking { id, number })
+        })
     });
     match stored.await {
-        Ok(id) => Some(id),
+        Ok(asking) => Some(asking),
         Err(error) => {
             tracing::warn!(%error, "a request for permission could not be stored");
             None
@@ -135,6 +174,26 @@ pub(crate) async fn answer(
     store
         .write(args, |conn, (id, answer, by, now)| Box::pin(decide(conn, *id, answer, by, *now)))
         .await
+}
+
+/// Answers a request by a message, which is dealt with by that: in the same write.
+pub(crate) async fn answer_by(
+    store: &Store,
+    message: MessageKey,
+    id: PermissionId,
+    answer: Answer,
+    by: Actor,
+) -> Result<(), AnswerError> {
+    let args = (message, JobId::new(), id, answer, by, Millis::now());
+    let answered = store.write(args, |conn, (message, job, id, answer, by, now)| {
+        Box::pin(async move {
+            decide(conn, *id, answer, by, *now).await?;
+            let MessageKey { channel, message } = message;
+            jobs::note_message(conn, channel, message, *job, *now).await?;
+            Ok(())
+        })
+    });
+    answered.await
 }
 
 async fn decide(

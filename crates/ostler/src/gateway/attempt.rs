@@ -360,7 +360,7 @@ impl<'a> Attempt<'a> {
             return None;
         }
         self.tools.telemetry.event(&self.beginning.agent.name, &event.body);
-        let id = self.requests.event(&event).await;
+        let asking = self.requests.event(&event).await;
         #[expect(clippy::wildcard_enum_match_arm, reason = "the others are only stored")]
         match &event.body {
             EventBody::Status(Status::Session { session_id }) => {
@@ -371,7 +371,7 @@ impl<'a> Attempt<'a> {
             EventBody::Status(Status::Steered { text }) => self.steering.took(text),
             _ => {}
         }
-        let stored = record(self.beginning.place.whose(), self.id, &event, id);
+        let stored = record(self.beginning.place.whose(), self.id, &event, asking);
         if let EventBody::Complete(report) = event.body {
             self.last.push(stored);
             return Some(*report);

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::{
     clock::Millis,
-    id::{ConversationId, PermissionId, TurnId},
+    gateway::asking::Asking,
+    id::{ConversationId, TurnId},
     store::events::{Belonging, NewEvent},
 };
 
@@ -17,18 +18,19 @@ pub(crate) struct Whose<'a> {
     pub(crate) belongs: Option<&'a Belonging>,
 }
 
-/// Makes what is stored of an event; of a request for permission also the id by
-/// which it is answered.
+/// Makes what is stored of an event; of a request for permission also by what it is
+/// answered.
 pub(crate) fn record(
     whose: Whose<'_>,
     turn: TurnId,
     event: &Event,
-    permission: Option<PermissionId>,
+    permission: Option<Asking>,
 ) -> NewEvent {
     // Everything in an event can be written as JSON.
     let mut body = serde_json::to_string(event).unwrap_or_else(|_| "{}".to_owned());
-    if let (Some(id), Some(fields)) = (permission, body.strip_suffix('}')) {
-        body = format!("{fields},\"id\":\"{id}\"}}");
+    if let (Some(Asking { id, number }), Some(fields)) = (permission, body.strip_suffix('}')) {
+        let number = number.map(|number| format!(",\"number\":{number}")).unwrap_or_default();
+        body = format!("{fields},\"id\":\"{id}\"{number}}}");
     }
     NewEvent {
         conversation: Some(whose.conversation),

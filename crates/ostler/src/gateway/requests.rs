@@ -8,7 +8,7 @@ use ostler_core::{
 };
 
 use super::{
-    asking::{self, Asked},
+    asking::{self, Asked, Asking},
     begin::Place,
 };
 use crate::{
@@ -40,9 +40,8 @@ impl Requests {
         }
     }
 
-    /// Takes note of an event; returns the id by which a request is answered, if
-    /// it is one.
-    pub(crate) async fn event(&mut self, event: &Event) -> Option<PermissionId> {
+    /// Takes note of an event; returns by what a request is answered, if it is one.
+    pub(crate) async fn event(&mut self, event: &Event) -> Option<Asking> {
         #[expect(clippy::wildcard_enum_match_arm, reason = "only these two matter here")]
         match &event.body {
             EventBody::Permission(permission) => {
@@ -52,11 +51,12 @@ impl Requests {
                     turn: self.turn,
                     of: self.place.sender.clone(),
                     permission,
+                    target: &self.place.target,
                     number: self.n_requests,
                 };
-                let id = asking::store(&self.store, asked).await?;
-                self.open.insert(permission.request.clone(), id);
-                Some(id)
+                let asking = asking::store(&self.store, asked).await?;
+                self.open.insert(permission.request.clone(), asking.id);
+                Some(asking)
             }
             EventBody::Status(Status::PermissionResolved { request, decision, by }) => {
                 let id = self.open.remove(request)?;

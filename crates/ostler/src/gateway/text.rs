@@ -203,7 +203,7 @@ fn message(texts: &Texts, payload: &Payload, session: Session<'_>) -> String {
     let said = apart([
         group.as_ref().map(before).unwrap_or_default(),
         media.iter().map(media_note).collect::<Vec<_>>().join("\n"),
-        transcript.map(|text| format!("Transcript of the recording:\n{text}")).unwrap_or_default(),
+        transcript.map(|text| transcribed(payload, text)).unwrap_or_default(),
         labelled(payload),
     ]);
     if !is_from_chat(payload) || payload.origin != Origin::Person {
@@ -246,17 +246,37 @@ fn before(group: &Group) -> String {
     format!("[Said in the group before]\n{}", lines.join("\n"))
 }
 
+/// Tells an agent what was said in a recording.
+fn transcribed(payload: &Payload, text: &str) -> String {
+    match speaker(payload) {
+        Some(name) => format!("{name}, in the recording: {}", indented(text)),
+        None => format!("Transcript of the recording:\n{text}"),
+    }
+}
+
 /// Returns a message with its sender, where an agent cannot know him otherwise.
 fn labelled(payload: &Payload) -> String {
-    let Payload { text, channel, details, .. } = payload;
-    match &details.sender_name {
-        Some(name) if channel == GROUP && !text.trim().is_empty() => {
-            // A further line could pass for what somebody else says.
-            let lines: Vec<&str> = text.trim_end().lines().collect();
-            format!("{}: {}", line(name.trim()), lines.join("\n    "))
-        }
-        Some(_) | None => text.clone(),
+    match speaker(payload) {
+        Some(name) => format!("{name}: {}", indented(&payload.text)).trim_end().to_owned(),
+        None => payload.text.clone(),
     }
+}
+
+/// Returns who speaks, where several people do and an agent cannot know otherwise.
+fn speaker(Payload { channel, details, .. }: &Payload) -> Option<String> {
+    let name = details.sender_name.as_deref().filter(|_| channel == GROUP)?;
+    Some(line(name.trim()))
+}
+
+/// Sets off all lines but the first: one could pass for what somebody else says.
+fn indented(text: &str) -> String {
+    let text = text.trim_end().replace("\r\n", "\n");
+    text.split(is_line_end).collect::<Vec<_>>().join("\n    ")
+}
+
+/// Whether a character may be shown as the end of a line.
+fn is_line_end(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// Tells an agent where it is when several people can hear it.

@@ -50,11 +50,18 @@ pub(crate) async fn not_called(
     conn.execute(sql, values![channel, place]).await.map(drop)
 }
 
-/// Notes that somebody cannot be written to until he writes.
-pub(crate) async fn silent(conn: &mut Conn, channel: &str, place: &str) -> Result<(), StoreError> {
+/// Notes that somebody could not be written to at a time, nor can be until he writes.
+/// Whatever he wrote since counts.
+pub(crate) async fn silent(
+    conn: &mut Conn,
+    channel: &str,
+    place: &str,
+    at: Millis,
+) -> Result<(), StoreError> {
     let sql = "INSERT INTO contacts (channel, place, heard_at) VALUES ($1, $2, 0)
-               ON CONFLICT (channel, place) DO UPDATE SET heard_at = 0";
-    conn.execute(sql, values![channel, place]).await.map(drop)
+               ON CONFLICT (channel, place) DO UPDATE SET heard_at = 0
+               WHERE contacts.heard_at <= $3";
+    conn.execute(sql, values![channel, place, at]).await.map(drop)
 }
 
 /// Returns who wrote since a time, at most this many, whoever wrote last first.

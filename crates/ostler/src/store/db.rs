@@ -300,6 +300,10 @@ impl Row {
         self.get(column)
     }
 
+    pub(super) fn opt_int(&self, column: &'static str) -> Result<Option<i64>, StoreError> {
+        self.get(column)
+    }
+
     pub(super) fn opt_text(&self, column: &'static str) -> Result<Option<String>, StoreError> {
         self.get(column)
     }

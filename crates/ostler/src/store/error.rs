@@ -126,6 +126,11 @@ impl StoreError {
         )
     }
 
+    /// Whether it is about what was to be written, and not about the store.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Unreadable { .. } | Self::Panicked)
+    }
+
     /// Puts an error of a database in its kind.
     pub(super) fn from_sqlx(error: sqlx::Error) -> Self {
         let kind = kind(&error);

@@ -19,6 +19,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (5, "http", include_str!("../../migrations/0005_http.sql")),
     (6, "chats", include_str!("../../migrations/0006_chats.sql")),
     (7, "twilio", include_str!("../../migrations/0007_twilio.sql")),
+    (8, "numbers", include_str!("../../migrations/0008_numbers.sql")),
 ];
 
 /// The version of the present schema.

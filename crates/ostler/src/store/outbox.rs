@@ -312,7 +312,7 @@ pub(crate) async fn list_failed(
 
 /// Lets a message that was given up be tried again; returns whether it was.
 pub(crate) async fn retry(conn: &mut Conn, id: OutboxId) -> Result<bool, StoreError> {
-    let sql = "UPDATE outbox SET state = 'waiting', next_at = 0, ended_at = NULL
+    let sql = "UPDATE outbox SET state = 'waiting', next_at = 0, ended_at = NULL, reopened = 0
                WHERE id = $1 AND state = 'failed'";
     let n_retried = conn.execute(sql, values![id]).await?;
     conn.wake(Topic::Outbox);
@@ -324,7 +324,8 @@ pub(crate) async fn retry(conn: &mut Conn, id: OutboxId) -> Result<bool, StoreEr
 pub(crate) struct Standing {
     pub(crate) id: OutboxId,
     pub(crate) state: State,
-    pub(crate) attempt: i64,
+    /// How often it was opened again after it had left.
+    pub(crate) n_reopened: i64,
 }
 
 /// Where a message is.
@@ -356,7 +357,7 @@ pub(crate) async fn standing(
             "sent" => State::Sent,
             _ => State::Failed(row.opt_text("reason")?.unwrap_or_default()),
         };
-        Ok(Standing { id: row.parsed("id")?, state, attempt: row.int("attempt")? })
+        Ok(Standing { id: row.parsed("id")?, state, n_reopened: row.int("reopened")? })
     })
     .transpose()
 }
@@ -379,7 +380,9 @@ pub(crate) async fn reopen(
 ) -> Result<bool, StoreError> {
     let n_reopened = match reopened {
         Reopened::Again(at) => {
-            let sql = "UPDATE outbox SET state = 'waiting', next_at = $2, ended_at = NULL
+            let sql = "UPDATE outbox
+                       SET reopened = reopened + CASE WHEN state = 'sent' THEN 1 ELSE 0 END,
+                           state = 'waiting', next_at = $2, ended_at = NULL
                        WHERE id = $1 AND state IN ('waiting', 'sent')";
             conn.execute(sql, values![id, at]).await?
         }

@@ -1,7 +1,7 @@
 //! Requests for permission that agents made, and how each was decided, once.
 
 use super::{
-    Conn, StoreError, Topic,
+    Conn, StoreError, Topic, choice_numbers,
     db::{Row, values},
 };
 use crate::{
@@ -32,8 +32,20 @@ pub(crate) struct NewRequest {
 pub(crate) struct StoredRequest {
     pub(crate) id: PermissionId,
     pub(crate) request: NewRequest,
+    /// The number of its first choice, if they have numbers.
+    pub(crate) number: Option<u32>,
     /// Nothing while it is open.
     pub(crate) resolution: Option<Resolution>,
+}
+
+/// A request that somebody at a place can answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) request: StoredRequest,
+    /// What the chat calls its message; nothing while that is on its way.
+    pub(crate) message: Option<String>,
+    /// Since when it stands there.
+    pub(crate) stood_at: Millis,
 }
 
 /// An answer to a request.
@@ -95,6 +107,74 @@ pub(crate) async fn ask(
     }
     let sql = "SELECT id FROM permission_requests WHERE turn = $1 AND request = $2";
     conn.fetch_one(sql, values![request.turn, &request.request]).await?.parsed("id")
+}
+
+/// Gives the choices of a request their numbers at a place, once; returns the first as
+/// people see it.
+pub(crate) async fn number(
+    conn: &mut Conn,
+    id: PermissionId,
+    channel: &str,
+    place: &str,
+    n_choices: u32,
+) -> Result<u32, StoreError> {
+    let sql = "SELECT first_number FROM permission_requests
+               WHERE id = $1 AND first_number IS NOT NULL";
+    if let Some(row) = conn.fetch_optional(sql, values![id]).await? {
+        return Ok(choice_numbers::shown(row.int("first_number")?));
+    }
+    let (first, last) = choice_numbers::take(conn, channel, place, n_choices).await?;
+    let sql = "UPDATE permission_requests
+               SET channel = $2, place = $3, first_number = $4, last_number = $5
+               WHERE id = $1";
+    conn.execute(sql, values![id, channel, place, first, last]).await?;
+    Ok(choice_numbers::shown(first))
+}
+
+/// Returns the request that has a number at a place, as people see numbers; the newest,
+/// if several had it.
+pub(crate) async fn numbered(
+    conn: &mut Conn,
+    channel: &str,
+    place: &str,
+    shown: u32,
+) -> Result<Option<StoredRequest>, StoreError> {
+    let Some(number) = choice_numbers::meant(conn, channel, place, shown).await? else {
+        return Ok(None);
+    };
+    let sql = "SELECT * FROM permission_requests
+               WHERE channel = $1 AND place = $2 AND first_number <= $3
+               ORDER BY first_number DESC LIMIT 1";
+    let row = conn.fetch_optional(sql, values![channel, place, number]).await?;
+    let row = match row {
+        Some(row) if number <= row.int("last_number")? => row,
+        Some(_) | None => return Ok(None),
+    };
+    StoredRequest::from_row(&row).map(Some)
+}
+
+/// Returns the requests that somebody at a place can answer, in the order of their
+/// numbers: a turn waits for it, and it stands there or is on its way.
+pub(crate) async fn open_at(
+    conn: &mut Conn,
+    channel: &str,
+    place: &str,
+) -> Result<Vec<Standing>, StoreError> {
+    let sql = "SELECT asked.*, posts.message AS message, posts.posted_at AS posted_at
+               FROM permission_requests AS asked
+                   JOIN turns ON turns.id = asked.turn
+                   JOIN posts ON posts.slot = 'asked:' || asked.id
+               WHERE asked.channel = $1 AND asked.place = $2 AND asked.state = 'open'
+                   AND turns.state = 'running'
+                   AND posts.channel = $1 AND posts.place = $2 AND posts.trouble IS NULL
+               ORDER BY asked.first_number";
+    let rows = conn.fetch_all(sql, values![channel, place]).await?;
+    let standing = |row: &Row| {
+        let message = Some(row.text("message")?).filter(|message| !message.is_empty());
+        let (request, stood_at) = (StoredRequest::from_row(row)?, row.millis("posted_at")?);
+        Ok(Standing { request, message, stood_at })
+    };
+    rows.iter().map(standing).collect()
 }
 
 /// Decides a request, if it is open and its time is not up. The same said
@@ -206,16 +286,6 @@ pub(crate) async fn is_in(
     Ok(conn.fetch_optional(sql, values![id, project]).await?.is_some())
 }
 
-/// Returns the requests of a turn, in the order in which they were made.
-pub(crate) async fn of_turn(
-    conn: &mut Conn,
-    turn: TurnId,
-) -> Result<Vec<StoredRequest>, StoreError> {
-    let sql = "SELECT * FROM permission_requests WHERE turn = $1 ORDER BY id";
-    let rows = conn.fetch_all(sql, values![turn]).await?;
-    rows.iter().map(StoredRequest::from_row).collect()
-}
-
 /// Returns the requests of a turn that were decided, or whose time was up.
 pub(crate) async fn resolved_of(
     conn: &mut Conn,
@@ -261,6 +331,7 @@ impl StoredRequest {
                 asked_at: row.millis("asked_at")?,
                 expires_at: row.millis("expires_at")?,
             },
+            number: row.opt_int("first_number")?.map(choice_numbers::shown),
             resolution,
         })
     }

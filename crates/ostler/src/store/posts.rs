@@ -5,7 +5,7 @@ use super::{
     Conn, StoreError,
     db::{Row, values},
 };
-use crate::clock::Millis;
+use crate::{clock::Millis, id::PermissionId};
 
 /// A message that shows a part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,19 +108,6 @@ pub(crate) async fn delivered(
     conn.execute(sql, values![message, channel, delivery, trouble]).await.map(drop)
 }
 
-/// Returns the newest request for permission that stands at a place, or is on its way
-/// there: whoever is quick answers it before it is noted that it left.
-pub(crate) async fn last_asked(
-    conn: &mut Conn,
-    channel: &str,
-    place: &str,
-) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT slot FROM posts WHERE channel = $1 AND place = $2 AND slot LIKE 'asked:%'
-               ORDER BY posted_at DESC, number DESC LIMIT 1";
-    let row = conn.fetch_optional(sql, values![channel, place]).await?;
-    row.map(|row| row.text("slot")).transpose()
-}
-
 /// Removes what was posted before a time, at most this many.
 pub(crate) async fn remove_before(
     conn: &mut Conn,
@@ -133,14 +120,32 @@ pub(crate) async fn remove_before(
     conn.execute(sql, values![before, i64::from(limit)]).await
 }
 
-/// Whether a part of an answer stands at a place.
-pub(crate) async fn is_at(
+/// How much of something that is asked stands at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stood {
+    Nothing,
+    /// What can be answered, and not all of what is above it.
+    InPart,
+    Whole,
+}
+
+/// Returns how much stands at a place of a request for permission. What did not arrive
+/// does not stand there.
+pub(crate) async fn stood(
     conn: &mut Conn,
-    slot: &str,
+    request: PermissionId,
     channel: &str,
     place: &str,
-) -> Result<bool, StoreError> {
+) -> Result<Stood, StoreError> {
+    let sql = "SELECT subject FROM posts
+               WHERE slot = 'asked:' || $1 AND channel = $2 AND place = $3 AND message <> ''
+                   AND trouble IS NULL";
+    let Some(row) = conn.fetch_optional(sql, values![request, channel, place]).await? else {
+        return Ok(Stood::Nothing);
+    };
     let sql = "SELECT 1 AS found FROM posts
-               WHERE slot = $1 AND channel = $2 AND place = $3 AND message <> ''";
-    Ok(conn.fetch_optional(sql, values![slot, channel, place]).await?.is_some())
+               WHERE subject = $1 AND slot LIKE 'page:%:' || $2
+                   AND (message = '' OR trouble IS NOT NULL) LIMIT 1";
+    let missing = conn.fetch_optional(sql, values![&row.text("subject")?, request]).await?;
+    Ok(if missing.is_some() { Stood::InPart } else { Stood::Whole })
 }

@@ -12,6 +12,7 @@ mod forged;
 mod gateways;
 mod groups;
 mod guide;
+mod meant;
 mod pages;
 mod people;
 mod polling;

@@ -6,6 +6,7 @@ use crate::{
     gateway::asking::{self, Asked},
     store::{
         audit::{self, Entry},
+        conversations::Address,
         testing::on_both,
         turns,
     },
@@ -29,8 +30,9 @@ pub(in crate::api) async fn asked(
     let expires = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds);
     permission.expires_at = Some(expires);
     let (conversation, of) = (turn.conversation, "key_1".to_owned());
-    let asked = Asked { conversation, turn: turn.id, of, permission: &permission, number };
-    asking::store(store, asked).await.unwrap()
+    let (turn, target) = (turn.id, &Address::new("local", "main").unwrap());
+    let asked = Asked { conversation, turn, of, permission: &permission, target, number };
+    asking::store(store, asked).await.unwrap().id
 }
 
 async fn begun(rig: &Rig, name: &str) -> (ProjectId, String) {

@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{sync::watch, task};
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     channel::{Next, Reply, ReplyError, SendError, Sent},
-    gateway::{inbound::Payload, policy::Policy},
+    gateway::{asking, inbound::Payload, policy::Policy},
     id::{ConversationId, JobId, PermissionId, TurnId},
     media::{self, Said},
     store::{
@@ -164,11 +164,8 @@ async fn requests(conn: &mut Conn, ids: &[PermissionId]) -> Result<Vec<StoredReq
 
 /// Lets a draft hear again what was asked, and what was decided.
 fn recall(draft: &mut Draft, stored: &StoredRequest) {
-    let mut body: Value = serde_json::from_str(&stored.request.body).unwrap_or_default();
+    let body = asking::event_of(stored);
     let request = body.get("request").cloned().unwrap_or_default();
-    if let Some(fields) = body.as_object_mut() {
-        fields.insert("id".to_owned(), json!(stored.id));
-    }
     draft.event("permission", &body);
     if let Some(Resolution { decision, by, .. }) = &stored.resolution {
         let known = ["user", "session", "timeout", "cancel", "agent"];

@@ -94,8 +94,7 @@ impl Draft {
             "tool_result" if is_seen => self.status.ended(body),
             "permission" => {
                 let known = |id: &str| self.above.iter().any(|(_, asked)| asked.id == id);
-                let first = 1 + self.choices().len();
-                let asked = Asked::read(body, &self.limits, first);
+                let asked = Asked::read(body, &self.limits, self.first_number(body));
                 let asked = asked.filter(|asked| !known(&asked.id));
                 if let Some(asked) = asked {
                     self.above.push((std::mem::take(&mut self.last), asked));
@@ -122,6 +121,14 @@ impl Draft {
             }
             _ => {}
         }
+    }
+
+    /// Returns the number of the first choice of a request. One that brings none was
+    /// asked where numbers are not seen, or before they went on from turn to turn.
+    fn first_number(&self, body: &Value) -> usize {
+        let number = body.get("number").and_then(Value::as_u64);
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        number.unwrap_or_else(|| 1 + self.choices().len())
     }
 
     /// Returns what the choices of all requests stand for, in the order of their numbers:

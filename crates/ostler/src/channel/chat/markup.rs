@@ -45,6 +45,15 @@ impl Markup {
         }
     }
 
+    /// Returns a line of others that stands by itself, so that it does not pass for one of
+    /// ours.
+    pub(crate) fn set_off(self, line: &str) -> String {
+        match self {
+            Self::Discord | Self::WhatsApp => self.as_it_is(line),
+            Self::None => format!("> {line}"),
+        }
+    }
+
     /// Whether a line of others can be shown as it is, with nothing left out.
     pub(crate) fn keeps(self, line: &str) -> bool {
         match self {
@@ -104,6 +113,7 @@ mod tests {
         assert_eq!(all(|markup| markup.strong("x")), "**x** *x* x");
         assert_eq!(all(|markup| markup.aside("x")), "-# x _x_ (x)");
         assert_eq!(all(|markup| markup.as_it_is("a*b")), "a\\*b ab a*b");
+        assert_eq!(all(|markup| markup.set_off("1 Deny")), "1 Deny 1 Deny > 1 Deny");
         assert!(Markup::Discord.keeps("a*b") && !Markup::WhatsApp.keeps("a*b"));
         let until = all(|markup| markup.until(3600));
         assert_eq!(until, "Expires <t:3600:R> Expires at 01:00 UTC Expires at 01:00 UTC");

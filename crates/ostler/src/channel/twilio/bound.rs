@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What was asked before that is asked again. Whoever asks for messages does so more
 /// often; of several gateways only one does.
 const STALE: Duration = Duration::from_secs(300);
+/// What was asked before that is asked again before something is taken for a group's: who
+/// has left it is not answered there.
+const SURE: Duration = Duration::from_secs(5);
 /// How many groups are remembered that are not listed.
 const GROUPS: usize = 100;
 
@@ -71,14 +74,38 @@ impl Bound {
         Self { api, groups: Arc::default(), asking: Arc::default() }
     }
 
-    /// Whether what somebody wrote to a number is known to be a group's.
-    pub(crate) fn has(&self, heard: &Heard) -> bool {
+    /// Whether what somebody wrote to a number is a group's, as Twilio says now, or said a
+    /// moment ago.
+    pub(crate) async fn has(&self, heard: &Heard) -> bool {
+        let is_old = |(_, asked_at): &(String, Instant)| asked_at.elapsed() >= SURE;
+        if self.groups_of(heard).iter().any(is_old) {
+            let asked = async {
+                let _asking = self.asking.lock().await;
+                for (group, _) in self.groups_of(heard).into_iter().filter(is_old) {
+                    if let Err(why) = self.ask(&group).await {
+                        tracing::debug!(group, "it is not known who is in a group: {why}");
+                    }
+                }
+            };
+            time::timeout(PATIENCE, asked).await.ok();
+        }
+        !self.groups_of(heard).is_empty()
+    }
+
+    /// Returns the groups whose somebody's message is, as far as is known, and when each
+    /// was asked for.
+    fn groups_of(&self, heard: &Heard) -> Vec<(String, Instant)> {
+        if heard.kind == Kind::Group {
+            return Vec::new();
+        }
         let is_it = |binding: &Binding| {
             binding.kind == heard.kind
                 && binding.person == heard.from
                 && heard.to.as_deref().is_some_and(|to| to == binding.own)
         };
-        heard.kind != Kind::Group && self.lock().values().any(|it| it.bindings.iter().any(is_it))
+        let known = self.lock();
+        let of = known.iter().filter(|(_, known)| known.bindings.iter().any(is_it));
+        of.map(|(group, known)| (group.clone(), known.asked_at)).collect()
     }
 
     /// Asks who is in these groups now, and now and then in others that were heard of. The error
@@ -140,7 +167,7 @@ impl Bound {
 
     /// Asks who is in a group. One that nobody may look at has nobody in it.
     async fn ask(&self, group: &str) -> Result<(), Trouble> {
-        let people = match self.api.participants(group).await {
+        let people = match self.people(group).await {
             Ok(people) => people,
             Err(trouble) if trouble.is_lasting() => Vec::new(),
             // What is known is better than nothing.
@@ -150,6 +177,14 @@ impl Bound {
         let bindings = people.iter().filter_map(Binding::of).collect();
         self.lock().insert(group.to_owned(), Known { bindings, asked_at: Instant::now() });
         Ok(())
+    }
+
+    /// Returns who is heard in a group: nobody, if it was closed.
+    async fn people(&self, group: &str) -> Result<Vec<Participant>, Trouble> {
+        if self.api.is_closed(group).await? {
+            return Ok(Vec::new());
+        }
+        self.api.participants(group).await
     }
 
     /// Returns the groups of which nothing is known, or not for long.

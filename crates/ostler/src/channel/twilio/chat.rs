@@ -10,6 +10,7 @@ use super::{
     Line,
     api::{Api, Outgoing, Wanted},
     code::Trouble,
+    delivery::has_failed,
     kind::Kind,
     template,
 };
@@ -37,7 +38,7 @@ pub(crate) struct TwilioChat {
     pub(super) api: Arc<Api>,
     hosting: Hosting,
     config: Arc<Twilio>,
-    /// Whether Twilio says what became of messages.
+    /// Whether Twilio says what became of messages, and what answers refer to.
     is_called: bool,
     pub(super) store: Store,
     pub(super) policy: watch::Receiver<Arc<Policy>>,
@@ -104,7 +105,9 @@ impl TwilioChat {
     /// Returns the template that a post is sent by, if it is, and what it is filled with.
     fn template_of(&self, post: &Post) -> Option<(String, String)> {
         let template = self.policy.borrow().twilio.approval_template.clone();
-        let template = template.filter(|_| self.kind == Kind::WhatsApp && has_decisions(post))?;
+        // Whoever has to ask for messages does not hear which button was pressed.
+        let has_buttons = self.is_called && self.kind == Kind::WhatsApp && has_decisions(post);
+        let template = template.filter(|_| has_buttons)?;
         Some((template, template::variable(&post.text)?))
     }
 
@@ -159,13 +162,14 @@ impl Chat for TwilioChat {
                 self.api.say(place, &posting.post.text).await?
             } else {
                 self.check_window(place).await?;
+                let begun = Millis::now();
                 match self.send_by_template(place, posting.post).await? {
                     Some(message) => message,
                     None => {
                         let message = self.outgoing(place, posting.post).await?;
                         match self.api.send(&message).await {
                             Err(trouble) if trouble.is_window() => {
-                                return Err(self.close_window(place).await?);
+                                return Err(self.close_window(place, begun).await?);
                             }
                             sent => sent?,
                         }
@@ -223,6 +227,7 @@ impl TwilioChat {
         let found = self.api.messages(wanted).await?.into_iter().rev().filter(|message| {
             message.made_at().is_none_or(|at| since <= at)
                 && message.direction.as_deref() != Some("inbound")
+                && !message.status.as_deref().is_some_and(has_failed)
                 && is_it(message.body.as_deref())
                 && message.n_media() == post.files.len()
         });

@@ -32,8 +32,8 @@ use crate::{
 
 /// The wait before something is sent again.
 const AGAIN: Duration = Duration::from_secs(30);
-/// How often a message is sent in all.
-const MOST: i64 = 5;
+/// How often a message that had left is sent again.
+const MOST: i64 = 4;
 /// How long it may take until a message is noted of which Twilio tells at once.
 const NOTED: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
@@ -83,8 +83,13 @@ impl Delivered {
     }
 
     fn has_failed(&self) -> bool {
-        matches!(self.status.as_str(), "failed" | "undelivered" | "canceled")
+        has_failed(&self.status)
     }
+}
+
+/// Whether a message does not arrive any more, by what is said of it.
+pub(super) fn has_failed(status: &str) -> bool {
+    matches!(status, "failed" | "undelivered" | "canceled")
 }
 
 /// What follows.
@@ -266,7 +271,7 @@ async fn failed(
         return Ok(Then::Later);
     }
     if meaning == Meaning::Window && then != Then::Later {
-        contacts::silent(conn, &subject.channel, &subject.place).await?;
+        contacts::silent(conn, &subject.channel, &subject.place, part.posted_at).await?;
     }
     if then == Then::Lost {
         let entry = Entry {
@@ -284,7 +289,7 @@ async fn failed(
 
 /// Decides what follows for a message of which a part did not arrive.
 fn decide(meaning: Meaning, standing: Option<&Standing>) -> Then {
-    let Some(Standing { state, attempt, .. }) = standing else {
+    let Some(Standing { state, n_reopened, .. }) = standing else {
         return if meaning == Meaning::Window { Then::Wait } else { Then::Lost };
     };
     match (meaning, state) {
@@ -294,7 +299,7 @@ fn decide(meaning: Meaning, standing: Option<&Standing>) -> Then {
         (_, State::Failed(reason)) if reason == WAITS => Then::Wait,
         (_, State::Failed(_)) => Then::Lost,
         (Meaning::Window, State::Sent | State::Waiting) => Then::Wait,
-        (Meaning::Passing | Meaning::File, State::Sent) if *attempt >= MOST => Then::Lost,
+        (Meaning::Passing | Meaning::File, State::Sent) if *n_reopened >= MOST => Then::Lost,
         (Meaning::Passing | Meaning::File, State::Sent | State::Waiting) => Then::Again,
     }
 }
@@ -319,12 +324,13 @@ mod tests {
 
     #[test]
     fn what_follows_depends_on_why_it_failed_and_on_who_is_at_it() {
-        let then = |meaning, state: &State, attempt| {
-            decide(meaning, Some(&Standing { id: OutboxId::new(), state: state.clone(), attempt }))
+        let then = |meaning, state: &State, n_reopened| {
+            let (id, state) = (OutboxId::new(), state.clone());
+            decide(meaning, Some(&Standing { id, state, n_reopened }))
         };
         let (waits, lost) = (State::Failed(WAITS.to_owned()), State::Failed("no".to_owned()));
         for meaning in [Meaning::Passing, Meaning::File] {
-            assert_eq!(then(meaning, &State::Sent, 1), Then::Again);
+            assert_eq!(then(meaning, &State::Sent, MOST - 1), Then::Again);
             assert_eq!(then(meaning, &State::Sent, MOST), Then::Lost);
             // It is sent anyway, and the part that is missing with it.
             assert_eq!(then(meaning, &State::Waiting, MOST), Then::Again);

@@ -101,8 +101,10 @@ impl Desk {
             return Ok(());
         }
         self.note_contact(intake, heard).await?;
-        if self.bound.has(heard) {
+        if self.bound.has(heard).await {
             // It was said in a group, and is heard of there.
+            let channel = heard.kind.channel();
+            tracing::info!(channel, id = heard.message, "a message to a number is a group's");
             intake.note_once(&heard.place, &heard.message).await?;
             return Ok(());
         }
@@ -133,7 +135,7 @@ impl Desk {
         let is_directive = directive::read(said.text).is_some();
         // In a group somebody is whom he is known as elsewhere.
         let intake = &Intake { people: heard.by.channel(), ..intake.clone() };
-        if !is_directive && let Some(answer) = self.answer_of(intake, heard, is_called).await? {
+        if !is_directive && let Some(meant) = self.answer_of(intake, heard, is_called).await? {
             // He may be asked without being called, but not without being let in.
             let from = Source { is_mentioned: true, ..said.from };
             let (admission, _) = intake.admission(&from, &rules).await?;
@@ -145,7 +147,7 @@ impl Desk {
                     }
                     return Ok(Dealt::Unstored);
                 }
-                self.answer(intake, heard, answer, &rules).await?;
+                self.answer(intake, heard, meant, &rules).await?;
                 return Ok(Dealt::Stored);
             }
         }

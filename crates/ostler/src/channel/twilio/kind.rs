@@ -8,6 +8,7 @@ use crate::{
         chat::{Choices, Limits, markup::Markup, measure::Measure},
     },
     config::{Twilio, number_of},
+    store::choice_numbers,
 };
 
 /// The longest text of a message.
@@ -67,14 +68,16 @@ const PLAIN: Limits = Limits {
     measure: Measure::Utf16,
     edits: None,
     typing: None,
-    buttons: 20,
+    buttons: choice_numbers::AT_ONCE as usize,
     label: 100,
     files: 0,
     file_bytes: 0,
     image_bytes: 0,
     together_bytes: 0,
     kinds: None,
-    has_captions: true,
+    // Most sorts of files come without a text by WhatsApp. By SMS a file that cannot be
+    // sent would take the text with it.
+    has_captions: false,
     choices: Choices::Numbers,
     markup: Markup::None,
     known_again: None,
@@ -112,8 +115,6 @@ impl Kind {
                 image_bytes: 5_000_000,
                 together_bytes: 16_000_000,
                 kinds: Some(BY_WHATSAPP),
-                // Most sorts of files come without a text there.
-                has_captions: false,
                 markup: Markup::WhatsApp,
                 ..PLAIN
             },
@@ -149,11 +150,21 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::NUMBERED;
 
     #[test]
     fn an_address_says_how_somebody_is_reached() {
         for kind in [Kind::WhatsApp, Kind::Sms] {
             assert_eq!(Kind::of(&kind.address("+14155238886")), (kind, "+14155238886"));
+        }
+    }
+
+    #[test]
+    fn choices_have_numbers_and_files_are_messages_of_their_own() {
+        for kind in Kind::ALL {
+            let limits = kind.limits(true);
+            assert_eq!(limits.choices, Choices::Numbers);
+            assert!(NUMBERED.contains(&kind.channel()) && !limits.has_captions);
         }
     }
 

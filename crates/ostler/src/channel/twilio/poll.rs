@@ -44,6 +44,13 @@ const RELEASE: Duration = Duration::from_secs(60);
 const LATELY: Duration = Duration::from_secs(300);
 const MANY: u32 = 200;
 
+/// For how long a message is left to Twilio's call, which says more of it: what it
+/// refers to, and which button was pressed.
+const YOUNG: SignedDuration = SignedDuration::from_secs(30);
+/// How long after a start a message may seem to be written that was written before it:
+/// clocks are compared by the second.
+const STARTING: SignedDuration = SignedDuration::from_secs(5);
+
 /// The wait after a call was not taken, until it is asked for.
 const SOON: Duration = Duration::from_secs(3);
 
@@ -65,6 +72,8 @@ struct Seen {
     since: Option<Timestamp>,
     /// When what waits was last let go.
     released: Option<Instant>,
+    /// Whether a call was not taken since it was last looked: it does not come again.
+    has_missed: bool,
     /// The groups that nobody may look at, of which the operator was told.
     refused: HashSet<String>,
 }
@@ -91,6 +100,7 @@ impl Poll {
             let wait = match self.look_on(&mut seen).await {
                 Ok(()) => {
                     n_failures = 0;
+                    seen.has_missed = false;
                     every
                 }
                 Err(why) => {
@@ -102,11 +112,14 @@ impl Poll {
             };
             let waited = async {
                 tokio::select! {
-                    () = time::sleep(wait) => {}
-                    () = self.missed.notified() => time::sleep(SOON.min(wait)).await,
+                    () = time::sleep(wait) => false,
+                    () = self.missed.notified() => {
+                        time::sleep(SOON.min(wait)).await;
+                        true
+                    }
                 }
             };
-            stop.run_until_cancelled(waited).await;
+            seen.has_missed |= stop.run_until_cancelled(waited).await.unwrap_or_default();
         }
     }
 
@@ -199,7 +212,9 @@ impl Poll {
             let came = Wanted { to: own, from: None, since, is_dated: true };
             let came = self.api.messages(came).await.map_err(|trouble| trouble.to_string())?;
             for message in came.iter().rev().filter(is_of) {
-                self.take(message).await?;
+                if !self.is_left(message.made_at(), seen) {
+                    self.take(message).await?;
+                }
             }
             let went = Wanted { to: None, from: own, since, is_dated: false };
             let went = self.api.messages(went).await.map_err(|trouble| trouble.to_string())?;
@@ -223,6 +238,7 @@ impl Poll {
             seen.refused.remove(group);
             for message in found.iter().rev() {
                 if message.date_created.is_none_or(|at| since <= at)
+                    && !self.is_left(message.date_created, seen)
                     && let Some(heard) = of_group(group, message, self.ahead())
                 {
                     self.tell(&heard).await?;
@@ -230,6 +246,13 @@ impl Poll {
             }
         }
         Ok(())
+    }
+
+    /// Whether a message is left to Twilio's call. It is looked for again.
+    fn is_left(&self, made_at: Option<Timestamp>, seen: &Seen) -> bool {
+        let is_called = self.config.receives() == Receive::Webhook && !seen.has_missed;
+        let made_at = by_own_clock(made_at, self.ahead()).filter(|_| is_called);
+        made_at.zip(seen.begun).is_some_and(|(at, begun)| is_young(at, begun, Timestamp::now()))
     }
 
     async fn take(&self, message: &Message) -> Result<(), String> {
@@ -255,10 +278,17 @@ impl Poll {
     }
 
     async fn tell(&self, heard: &Heard) -> Result<(), String> {
-        self.desk.heard(heard).await.map_err(|why| match why {
-            NotTaken::Store(error) => error.to_string(),
-            NotTaken::Stopping => "the gateway stops".to_owned(),
-        })
+        match self.desk.heard(heard).await {
+            Ok(()) => Ok(()),
+            // It would stand in the way of all others for ever.
+            Err(NotTaken::Store(error)) if error.is_refusal() => {
+                let (id, why) = (&heard.message, error.chain());
+                tracing::error!(id, why, "a message is passed over, for the store refuses it");
+                Ok(())
+            }
+            Err(NotTaken::Store(error)) => Err(error.chain()),
+            Err(NotTaken::Stopping) => Err("the gateway stops".to_owned()),
+        }
     }
 
     /// Returns up to when messages are known. Who looks for the first time begins now.
@@ -279,6 +309,13 @@ impl Poll {
         });
         kept.await
     }
+}
+
+/// Whether Twilio may be about to tell of a message by itself. Of what was written before
+/// this gateway could be called it does not.
+fn is_young(made_at: Timestamp, begun: Timestamp, now: Timestamp) -> bool {
+    let started = begun.saturating_add(STARTING).unwrap_or(begun);
+    started <= made_at && now.duration_since(made_at) < YOUNG
 }
 
 /// Returns a moment of Twilio's by this machine's clock.
@@ -323,4 +360,22 @@ fn of_group(group: &str, message: &Listed, ahead: SignedDuration) -> Option<Hear
         is_own: message.participant_sid.is_none(),
         at: by_own_clock(message.date_created, ahead),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_just_written_is_left_to_the_call() {
+        let at = |second: i64| Timestamp::from_second(1_794_816_000 + second).unwrap();
+        let (begun, now) = (at(0), at(100));
+        for (made_at, is_left) in [(-1, false), (70, false), (71, true), (101, true)] {
+            assert_eq!(is_young(at(made_at), begun, now), is_left, "{made_at}");
+        }
+        // Before the start nobody could be called.
+        for (made_at, is_left) in [(-1, false), (4, false), (5, true)] {
+            assert_eq!(is_young(at(made_at), begun, at(20)), is_left, "{made_at}");
+        }
+    }
 }

@@ -46,14 +46,26 @@ impl TwilioChat {
         Err(waits())
     }
 
-    /// Notes that nothing reaches somebody until he writes, for Twilio says so, and calls
-    /// him; returns why something waits.
-    pub(super) async fn close_window(&self, place: &str) -> Result<SendError, SendError> {
-        let args = (self.kind.channel(), place.to_owned());
-        let noted = self.store.write_repeatable(args, |conn, (channel, place)| {
-            Box::pin(contacts::silent(conn, channel, place))
+    /// Notes that nothing reaches somebody until he writes, for Twilio said so of what was
+    /// begun to be sent at a time, and calls him; returns why something waits.
+    pub(super) async fn close_window(
+        &self,
+        place: &str,
+        begun: Millis,
+    ) -> Result<SendError, SendError> {
+        let args = (self.kind.channel(), place.to_owned(), begun);
+        let noted = self.store.write_repeatable(args, |conn, (channel, place, begun)| {
+            Box::pin(contacts::silent(conn, channel, place, *begun))
         });
         noted.await.map_err(away)?;
+        // What he wrote meanwhile opened it.
+        if self.is_window_open(place).await? {
+            return Ok(SendError {
+                reason: "the person wrote while it was sent".to_owned(),
+                next: Next::Retry { after: None },
+                is_unsure: false,
+            });
+        }
         self.call(place).await?;
         Ok(waits())
     }

@@ -8,9 +8,11 @@ use crate::{
     clock::Millis,
     gateway::asking::{self, Actor, AnswerError, Asked},
     id::{ConversationId, PermissionId, TurnId},
+    queue::MessageKey,
     store::{
-        Store, Topic, Woken, audit,
+        Store, StoreError, Topic, Woken, audit,
         conversations::{self, Address},
+        jobs,
         testing::on_both,
     },
 };
@@ -18,6 +20,7 @@ use crate::{
 /// Stores a request of a turn that `me` asked for, open for this many seconds.
 async fn ask(store: &Store, turn: TurnId, seconds: i64) -> PermissionId {
     let place = Address::new("local", "main").unwrap();
+    let target = place.clone();
     let begun = store
         .must(place, |conn, place| Box::pin(conversations::find_or_begin(conn, place, Millis(1))));
     let conversation: ConversationId = begun.await.id;
@@ -25,9 +28,9 @@ async fn ask(store: &Store, turn: TurnId, seconds: i64) -> PermissionId {
     let mut permission = Permission::new(PermissionKind::Command, "Bash", title, None).named("r1");
     let expires = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds);
     permission.expires_at = Some(expires);
-    let asked =
-        Asked { conversation, turn, of: "me".to_owned(), permission: &permission, number: 1 };
-    asking::store(store, asked).await.unwrap()
+    let (of, target) = ("me".to_owned(), &target);
+    let asked = Asked { conversation, turn, of, permission: &permission, target, number: 1 };
+    asking::store(store, asked).await.unwrap().id
 }
 
 fn allow(text: &str) -> Answer {
@@ -80,5 +83,22 @@ on_both! {
         asking::settle(&store, id, Decision::Deny, DecidedBy::Cancel).await;
         let answer = asking::answer(&store, id, allow("yes"), sender("me")).await;
         assert!(matches!(answer, Err(AnswerError::Before(decision)) if decision == "deny"));
+    }
+
+    async fn a_message_is_dealt_with_in_the_write_that_decides(store: Store) {
+        let turn = TurnId::new();
+        let id = ask(&store, turn, 60).await;
+        let key = |message: &str| MessageKey::new("sms", "+1", message);
+        let is_known = async |message: &str| {
+            let key = key(message);
+            let known = store.read(key, |conn, key| Box::pin(jobs::is_message_known(conn, key)));
+            let known: Result<bool, StoreError> = known.await;
+            known.unwrap()
+        };
+        let stranger = asking::answer_by(&store, key("a"), id, allow("no"), sender("you")).await;
+        assert!(matches!(stranger, Err(AnswerError::NotYours)), "{stranger:?}");
+        assert!(!is_known("a").await);
+        asking::answer_by(&store, key("b"), id, allow("yes"), sender("me")).await.unwrap();
+        assert!(is_known("b").await);
     }
 }

@@ -9,6 +9,7 @@ use crate::{
         conversations::{Address, AddressError},
         events::{Extent, NewEvent},
         outbox::{Among, NewMessage, Next, Put},
+        posts::Subject,
         sessions::Session,
         turns::{NewTurn, TurnState},
     },
@@ -295,6 +296,45 @@ on_both! {
             let again = outbox::claim(conn, "me", Among::All, &[], NOW, LEASE).await?.unwrap();
             assert!(outbox::sent(conn, again.id, None, NOW).await?);
             assert_eq!(outbox::remove_before(conn, Millis(NOW.0 + 1), 9).await?, 1);
+            Ok(())
+        })).await;
+    }
+
+    async fn how_often_a_message_was_opened_again_is_counted_after_it_had_left(store: Store) {
+        store.must((), |conn, ()| Box::pin(async move {
+            outbox::put(conn, &message("m", "here"), NOW).await?;
+            let subject = Subject {
+                id: "m".to_owned(), channel: "test".to_owned(), place: "here".to_owned(),
+            };
+            let id = outbox::standing(conn, &subject).await?.unwrap().id;
+            let again = outbox::Reopened::Again(NOW);
+            for expected in 1..=2 {
+                outbox::sent(conn, id, None, NOW).await?;
+                // While it waits it was not sent.
+                for _ in 0..2 {
+                    assert!(outbox::reopen(conn, id, again, NOW).await?);
+                }
+                let standing = outbox::standing(conn, &subject).await?.unwrap();
+                assert_eq!(standing.n_reopened, expected);
+            }
+            // Whoever has it tried again begins anew.
+            outbox::reopen(conn, id, outbox::Reopened::Failed("no"), NOW).await?;
+            assert!(outbox::retry(conn, id).await?);
+            assert_eq!(outbox::standing(conn, &subject).await?.unwrap().n_reopened, 0);
+            Ok(())
+        })).await;
+    }
+
+    async fn what_somebody_wrote_since_counts_though_he_could_not_be_reached(store: Store) {
+        store.must((), |conn, ()| Box::pin(async move {
+            let later = Millis(NOW.0 + 1);
+            contacts::heard(conn, "whatsapp", "+1", later).await?;
+            contacts::silent(conn, "whatsapp", "+1", NOW).await?;
+            let heard = contacts::find(conn, "whatsapp", "+1").await?.unwrap().heard_at;
+            assert_eq!(heard, later);
+            contacts::silent(conn, "whatsapp", "+1", later).await?;
+            let heard = contacts::find(conn, "whatsapp", "+1").await?.unwrap().heard_at;
+            assert_eq!(heard, Millis(0));
             Ok(())
         })).await;
     }

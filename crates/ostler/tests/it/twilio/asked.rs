@@ -10,7 +10,7 @@ use crate::{
     twilio_double::{Attached, Fault, Inbound, Message},
 };
 
-fn rig() -> Rig {
+pub(super) fn rig() -> Rig {
     Rig::with(|_, settings| settings["agent"]["permissions"] = json!("ask"))
 }
 
@@ -20,7 +20,7 @@ fn asking_so(sed: &str) -> Rig {
 }
 
 /// Lets the agent ask for something, and returns the message that does.
-fn asked(rig: &Rig) -> Message {
+pub(super) fn asked(rig: &Rig) -> Message {
     rig.ask("sim:tool");
     let asked = rig.wait_for_text(&rig.ann, "Permission to run a command");
     rig.wait_until_noted();
@@ -28,7 +28,7 @@ fn asked(rig: &Rig) -> Message {
 }
 
 /// Asserts that nothing was allowed so far, after all that was said before.
-fn assert_waits(rig: &Rig) {
+pub(super) fn assert_waits(rig: &Rig) {
     let sent = rig.twilio.messages_to(&rig.ann);
     assert!(sent.iter().all(|it| !it.body.contains("It pretended to run")), "{sent:?}");
 }

@@ -96,6 +96,16 @@ impl Twilio {
         self.shared.change(|world| world.add_participant(conversation, address));
     }
 
+    /// Lets somebody leave a Conversation.
+    pub(crate) fn leave(&self, conversation: &str, address: &str) {
+        self.shared.change(|world| world.remove_participant(conversation, address));
+    }
+
+    /// Closes a Conversation.
+    pub(crate) fn close_group(&self, conversation: &str) {
+        self.shared.change(|world| world.close_conversation(conversation));
+    }
+
     /// Makes a template that WhatsApp approved, with places such as `{{1}}`.
     pub(crate) fn template(&self, text: &str) -> String {
         self.add_template(text, true)

@@ -25,6 +25,7 @@ pub(super) struct Conversation {
     pub(super) participants: Vec<Participant>,
     pub(super) messages: Vec<Said>,
     pub(super) created: Timestamp,
+    pub(super) is_closed: bool,
 }
 
 /// Somebody in a group.
@@ -86,6 +87,7 @@ impl World {
             participants: addresses.iter().map(participant).collect(),
             messages: Vec::new(),
             created: Timestamp::now(),
+            is_closed: false,
         };
         let sid = conversation.sid.clone();
         self.conversations.insert(sid.clone(), conversation);
@@ -96,6 +98,17 @@ impl World {
         let one = self.conversations.get_mut(conversation);
         let one = one.unwrap_or_else(|| panic!("no conversation {conversation}"));
         one.participants.push(Participant { sid: sid("MB"), address: address.to_owned() });
+    }
+
+    pub(super) fn remove_participant(&mut self, conversation: &str, address: &str) {
+        let one = self.conversations.get_mut(conversation);
+        let one = one.unwrap_or_else(|| panic!("no conversation {conversation}"));
+        one.participants.retain(|one| one.address != address);
+    }
+
+    pub(super) fn close_conversation(&mut self, conversation: &str) {
+        let one = self.conversations.get_mut(conversation);
+        one.unwrap_or_else(|| panic!("no conversation {conversation}")).is_closed = true;
     }
 
     /// Returns the number that somebody writes to in a Conversation, if he is in it.
@@ -202,7 +215,7 @@ impl World {
             "attributes": "{}",
             "date_created": created,
             "date_updated": created,
-            "state": "active",
+            "state": if conversation.is_closed { "closed" } else { "active" },
             "timers": {},
             "bindings": {},
             "url": url,

@@ -7,13 +7,14 @@ use tokio::time;
 
 use super::Intake;
 use crate::{
-    channel::{
-        access::{self, Rules},
-        chat::Slot,
-    },
+    channel::access::{self, Rules},
     gateway::asking::{Actor, AnswerError},
     id::PermissionId,
-    store::{StoreError, permissions, posts},
+    queue::MessageKey,
+    store::{
+        StoreError, permissions,
+        posts::{self, Stood},
+    },
 };
 
 /// How long it may take until it is noted where a request stands.
@@ -32,6 +33,8 @@ pub(crate) struct Given<'a> {
     pub(crate) choice: &'a str,
     /// What was written instead.
     pub(crate) text: Option<&'a str>,
+    /// The message that says so, if it is one: it is dealt with by that.
+    pub(crate) message: Option<&'a str>,
     pub(crate) place: &'a str,
     pub(crate) sender: &'a str,
 }
@@ -39,10 +42,17 @@ pub(crate) struct Given<'a> {
 impl Intake {
     /// Answers a request; the error is for the person.
     pub(crate) async fn answer(&self, given: Given<'_>, rules: &Rules<'_>) -> Result<(), String> {
-        let Given { request, choice, text, place, sender } = given;
+        let Given { request, choice, text, message, place, sender } = given;
         let away = |error: StoreError| format!("That did not work: {error}. Try again.");
-        if !self.is_asked(request, place).await.map_err(away)? {
-            return Err("That is not asked here.".to_owned());
+        let is_denied = Decision::parse(choice) == Some(Decision::Deny);
+        match self.stood(request, place).await.map_err(away)? {
+            Stood::Nothing => return Err("That is not asked here.".to_owned()),
+            Stood::InPart if !is_denied => {
+                return Err("Not all of what is asked has arrived here. Deny it, or wait until \
+                            it has."
+                    .to_owned());
+            }
+            Stood::InPart | Stood::Whole => {}
         }
         let answer = match (Decision::parse(choice), choice.strip_prefix("option:"), text) {
             (Some(decision), _, _) => Answer::new(decision),
@@ -61,28 +71,36 @@ impl Intake {
         } else {
             Actor::Sender { channel: self.channel, name: sender.to_owned() }
         };
-        match self.gateway.answer(request, answer, by).await {
+        let answered = match message {
+            None => self.gateway.answer(request, answer, by).await,
+            Some(message) => {
+                let key = MessageKey::new(self.channel, place, message);
+                self.gateway.answer_by(key, request, answer, by).await
+            }
+        };
+        match answered {
             Ok(()) => Ok(()),
             Err(AnswerError::Store(error)) => Err(away(error)),
             Err(error) => Err(format!("No: {error}.")),
         }
     }
 
-    /// Whether a request stands at a place. Whoever is quick can answer it before
-    /// that is noted.
-    async fn is_asked(&self, request: PermissionId, place: &str) -> Result<bool, StoreError> {
-        let slot = Slot::Asked(request.to_string()).to_string();
+    /// Returns how much of a request stands at a place. Whoever is quick can answer it
+    /// before that is noted; what is above it was there before, or did not arrive.
+    async fn stood(&self, request: PermissionId, place: &str) -> Result<Stood, StoreError> {
+        let mut stood = Stood::Nothing;
         for pause in NOTED {
             time::sleep(pause).await;
-            let args = (slot.clone(), self.channel, place.to_owned());
-            let is_here = self.store.read(args, |conn, (slot, channel, place)| {
-                Box::pin(posts::is_at(conn, slot, channel, place))
+            let args = (request, self.channel, place.to_owned());
+            let found = self.store.read(args, |conn, (request, channel, place)| {
+                Box::pin(posts::stood(conn, *request, channel, place))
             });
-            if is_here.await? {
-                return Ok(true);
+            stood = found.await?;
+            if stood != Stood::Nothing {
+                break;
             }
         }
-        Ok(false)
+        Ok(stood)
     }
 
     /// Returns the answer that a choice of a question stands for.

@@ -61,7 +61,8 @@ impl Desk {
             Err(error) => return Err(format!("That did not work: {error}. Try again.")),
         }
         let (text, place) = (pressed.text.as_deref(), pressed.channel.as_str());
-        let given = Given { request, choice, text, place, sender: &pressed.person.id };
+        let sender = &pressed.person.id;
+        let given = Given { request, choice, text, message: None, place, sender };
         self.intake.answer(given, &rules).await
     }
 }

@@ -48,6 +48,12 @@ pub(crate) struct Listed {
     pub(crate) participant_sid: Option<String>,
 }
 
+/// A group.
+#[derive(Clone, Debug, Deserialize)]
+struct Conversation {
+    state: Option<String>,
+}
+
 /// Which messages are wanted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
@@ -231,6 +237,13 @@ impl Api {
     pub(crate) async fn may_look_at(&self, group: &str) -> Result<(), Trouble> {
         let path = format!("/v1/Conversations/{group}/Messages?PageSize=1");
         self.get::<Group>(&self.at(Part::Conversations, &path)).await.map(drop)
+    }
+
+    /// Whether a group takes nothing any more, though people are still in it.
+    pub(crate) async fn is_closed(&self, group: &str) -> Result<bool, Trouble> {
+        let path = format!("/v1/Conversations/{group}");
+        let found: Conversation = self.get(&self.at(Part::Conversations, &path)).await?;
+        Ok(found.state.as_deref() == Some("closed"))
     }
 
     /// Returns who is in a group.

@@ -4,6 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use ostler_core::permission::DecidedBy;
 use serde_json::Value;
 
 use super::Desk;
@@ -18,25 +19,41 @@ use crate::{
         twilio::{heard::Heard, kind::Kind},
     },
     clock::Millis,
-    gateway::gate::{self, Asked},
+    gateway::{
+        asking,
+        gate::{self, Asked},
+    },
     id::PermissionId,
     store::{
         Conn, StoreError,
-        permissions::{self, StoredRequest},
-        posts, turns,
+        permissions::{self, Resolution, Standing, StoredRequest},
+        posts,
     },
 };
 
 /// Twilio writes moments by the second.
 const SECOND: Duration = Duration::from_secs(1);
+/// For how long a number is taken for that of a request which nobody answered in time,
+/// where nothing else is asked.
+const LATE: Duration = Duration::from_secs(600);
+/// What is written on the buttons of a template.
+const BUTTONS: [&str; 3] = ["Allow", "Always", "Deny"];
+/// What somebody is told of whom it is not known what he decides.
+const UNCLEAR: &str = "It is not clear which request you mean. Send the number of a choice.";
 
 /// What a request offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Offer {
     request: PermissionId,
+    /// Whether somebody waits for the answer, and it can be read.
     is_open: bool,
+    /// Whether its time was up a short while ago.
+    has_lapsed: bool,
     is_question: bool,
-    asked_at: Millis,
+    /// Since when it can have been read.
+    stood_at: Millis,
+    /// The number of its first choice.
+    number: usize,
     /// What the agent takes as an answer.
     choices: Vec<String>,
 }
@@ -49,18 +66,37 @@ struct Answer<'a> {
     is_called: bool,
     /// When it was written, to the second, if that was not just now.
     at: Option<Millis>,
+    /// Whether it may be a button that was pressed, and nobody says where it stands.
+    may_be_button: bool,
 }
 
 impl Answer<'_> {
-    /// Whether it was written before something was asked, for certain.
+    /// Whether it was written before something could be read, for certain.
     fn is_before(&self, offer: &Offer) -> bool {
-        self.at.is_some_and(|at| at.after(SECOND) <= offer.asked_at)
+        self.at.is_some_and(|at| at.after(SECOND) <= offer.stood_at)
     }
 }
 
-/// An answer that somebody gave.
+/// What a message refers to, besides by what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quoted {
+    Nothing,
+    Request(PermissionId),
+    /// Something that was not asked.
+    Other,
+}
+
+/// What is meant by an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Meant {
+pub(super) enum Meant {
+    Choice(Choice),
+    /// One request or another.
+    Unclear,
+}
+
+/// A choice that somebody made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
     request: PermissionId,
     choice: String,
     text: Option<String>,
@@ -86,18 +122,20 @@ impl Desk {
         if is_fresh || !heard.media.is_empty() || text.trim().is_empty() {
             return Ok(None);
         }
-        let args = (intake.channel, heard.place.clone(), heard.answers.clone());
-        let asked = intake.store.read(args, |conn, (channel, place, answers)| {
-            Box::pin(asked(conn, channel, place, answers.as_deref()))
+        let number = number(trimmed(text)).and_then(|number| u32::try_from(number).ok());
+        let args = (intake.channel, heard.place.clone(), heard.answers.clone(), number);
+        let asked = intake.store.read(args, |conn, (channel, place, answers, number)| {
+            Box::pin(asked(conn, channel, place, answers.as_deref(), *number))
         });
-        let (requests, quoted) = asked.await?;
-        if requests.is_empty() {
-            return Ok(None);
-        }
-        let offers = offers(&requests, intake.chat.limits());
+        let asked = asked.await?;
+        let offers = offers(&asked, intake.chat.limits(), Millis::now());
+        let numbered = asked.numbered.map(|request| request.id);
         let at = heard.at.map(|at| Millis(at.as_millisecond()));
-        let said = Answer { text, is_called, at };
-        Ok(meant(said, &offers, quoted))
+        let has_buttons = policy.twilio.approval_template.is_some();
+        // Whoever is asked for messages does not say what they refer to.
+        let may_be_button = at.is_some() && has_buttons && heard.kind == Kind::WhatsApp;
+        let said = Answer { text, is_called, at, may_be_button };
+        Ok(meant(said, &offers, asked.quoted, numbered))
     }
 
     /// Gives an answer, once, and says why if it is not taken.
@@ -105,51 +143,77 @@ impl Desk {
         &self,
         intake: &Intake,
         heard: &Heard,
-        answer: Meant,
+        meant: Meant,
         rules: &Rules<'_>,
     ) -> Result<(), StoreError> {
-        let given = Given {
-            request: answer.request,
-            choice: &answer.choice,
-            text: answer.text.as_deref(),
-            place: &heard.place,
-            sender: &heard.from,
+        let answered = match meant {
+            Meant::Unclear => Err(UNCLEAR.to_owned()),
+            Meant::Choice(Choice { request, choice, text }) => {
+                let given = Given {
+                    request,
+                    choice: &choice,
+                    text: text.as_deref(),
+                    message: Some(&heard.message),
+                    place: &heard.place,
+                    sender: &heard.from,
+                };
+                intake.answer(given, rules).await
+            }
         };
-        // Decided first: a request is decided once, and what is not noted is told again.
-        let answered = intake.answer(given, rules).await;
-        let is_first = intake.note_once(&heard.place, &heard.message).await?;
-        if let (Err(why), true) = (answered, is_first) {
+        // What was decided was noted with that; anything else changed nothing.
+        if let Err(why) = answered
+            && intake.note_once(&heard.place, &heard.message).await?
+        {
             intake.tell(&heard.place, &heard.message, why);
         }
         Ok(())
     }
 }
 
-/// Returns what was asked in the turn that runs at a place, and the request that
-/// somebody's message refers to, with all of its turn.
+/// What is asked at a place, as far as a message can be about it.
+struct AskedThere {
+    /// What waits for an answer, in the order of the numbers.
+    open: Vec<Standing>,
+    quoted: Quoted,
+    /// What somebody refers to that is not among these.
+    other: Option<StoredRequest>,
+    /// What has the number that was said.
+    numbered: Option<StoredRequest>,
+}
+
 async fn asked(
     conn: &mut Conn,
     channel: &str,
     place: &str,
     answers: Option<&str>,
-) -> Result<(Vec<StoredRequest>, Option<PermissionId>), StoreError> {
+    number: Option<u32>,
+) -> Result<AskedThere, StoreError> {
+    let open = permissions::open_at(conn, channel, place).await?;
     let quoted = match answers {
-        Some(message) => posts::by_message(conn, channel, message).await?.map(|part| part.slot),
+        None => Quoted::Nothing,
+        Some(message) => match posts::by_message(conn, channel, message).await? {
+            Some(part) if part.subject.place == place => {
+                request_of(&part.slot).map_or(Quoted::Other, Quoted::Request)
+            }
+            Some(_) => Quoted::Other,
+            // Whoever is quick refers to what nobody knows the name of yet.
+            None => match open.last() {
+                Some(Standing { request, message: None, .. }) => Quoted::Request(request.id),
+                Some(_) | None => Quoted::Other,
+            },
+        },
+    };
+    let other = match quoted {
+        Quoted::Request(id) if open.iter().all(|it| it.request.id != id) => {
+            permissions::find(conn, id).await?
+        }
+        Quoted::Request(_) | Quoted::Nothing | Quoted::Other => None,
+    };
+    let numbered = match number {
+        Some(number) => permissions::numbered(conn, channel, place, number).await?,
         None => None,
     };
-    let quoted = quoted.as_deref().and_then(request_of);
-    let newest = posts::last_asked(conn, channel, place).await?;
-    let Some(id) = quoted.or_else(|| newest.as_deref().and_then(request_of)) else {
-        return Ok((Vec::new(), None));
-    };
-    let Some(request) = permissions::find(conn, id).await? else {
-        return Ok((Vec::new(), None));
-    };
-    let turn = request.request.turn;
-    if quoted.is_none() && !turns::is_running(conn, turn).await? {
-        return Ok((Vec::new(), None));
-    }
-    Ok((permissions::of_turn(conn, turn).await?, quoted))
+    Ok(AskedThere { open, quoted, other, numbered })
 }
 
 pub(crate) fn request_of(slot: &str) -> Option<PermissionId> {
@@ -159,78 +223,154 @@ pub(crate) fn request_of(slot: &str) -> Option<PermissionId> {
     }
 }
 
-/// Returns the event that shows a request.
-fn event_of(stored: &StoredRequest) -> Value {
-    let mut body: Value = serde_json::from_str(&stored.request.body).unwrap_or_default();
-    if let Some(fields) = body.as_object_mut() {
-        fields.insert("id".to_owned(), stored.id.to_string().into());
-    }
-    body
-}
-
-/// Returns what requests offer, with the choices as they were numbered when they
-/// were shown.
-fn offers(requests: &[StoredRequest], limits: &Limits) -> Vec<Offer> {
-    let mut draft = Draft::new(limits, Detail::Quiet);
-    let mut offers = Vec::with_capacity(requests.len());
-    let mut n_known = 0;
-    for stored in requests {
-        let body = event_of(stored);
-        let is_question = body.get("kind").and_then(Value::as_str) == Some("question");
-        draft.event("permission", &body);
-        let all = draft.choices();
-        let own = all.iter().skip(n_known).filter_map(|choice| choice.split_once(':'));
-        let choices = own.map(|(_, choice)| choice.to_owned()).collect();
-        n_known = all.len();
-        let is_open = stored.resolution.is_none();
-        let asked_at = stored.request.asked_at;
-        offers.push(Offer { request: stored.id, is_open, is_question, asked_at, choices });
+/// Returns what requests offer, each of them once.
+fn offers(asked: &AskedThere, limits: &Limits, now: Millis) -> Vec<Offer> {
+    let open = asked.open.iter().map(|it| (&it.request, Some(it.stood_at)));
+    let more = asked.other.iter().chain(&asked.numbered).map(|request| (request, None));
+    let mut offers: Vec<Offer> = Vec::new();
+    for (request, stood_at) in open.chain(more) {
+        if offers.iter().all(|offer| offer.request != request.id) {
+            offers.push(Offer::of(request, stood_at, limits, now));
+        }
     }
     offers
 }
 
-/// Says what somebody means, if it is an answer.
-fn meant(answer: Answer<'_>, offers: &[Offer], quoted: Option<PermissionId>) -> Option<Meant> {
+impl Offer {
+    /// Reads what a request offers, with the choices as they were numbered when they were
+    /// shown. One that does not stand anywhere is not open.
+    fn of(stored: &StoredRequest, stood_at: Option<Millis>, limits: &Limits, now: Millis) -> Self {
+        let body = asking::event_of(stored);
+        let is_question = body.get("kind").and_then(Value::as_str) == Some("question");
+        let mut draft = Draft::new(limits, Detail::Quiet);
+        draft.event("permission", &body);
+        let choices = draft.choices();
+        let choices = choices.iter().filter_map(|choice| choice.split_once(':'));
+        let has_lapsed = stored.resolution.as_ref().is_some_and(|resolution| {
+            by_nobody(resolution) && resolution.at.is_some_and(|at| now < at.after(LATE))
+        });
+        Self {
+            request: stored.id,
+            is_open: stood_at.is_some(),
+            has_lapsed,
+            is_question,
+            stood_at: stood_at.unwrap_or(stored.request.asked_at),
+            number: stored.number.and_then(|it| usize::try_from(it).ok()).unwrap_or(1),
+            choices: choices.map(|(_, choice)| choice.to_owned()).collect(),
+        }
+    }
+
+    /// Returns the choice that has a number.
+    fn choice(&self, number: usize) -> Option<&str> {
+        let at = number.checked_sub(self.number)?;
+        self.choices.get(at).map(String::as_str)
+    }
+}
+
+/// Whether nobody decided something while there was time.
+fn by_nobody(resolution: &Resolution) -> bool {
+    const NOBODY: [DecidedBy; 3] = [DecidedBy::Timeout, DecidedBy::Cancel, DecidedBy::Agent];
+    let by = resolution.by.as_deref();
+    by.is_none_or(|by| NOBODY.iter().any(|nobody| nobody.code() == by))
+}
+
+/// Says what somebody means, if it is an answer. A number means one choice of one
+/// request, which is found out before.
+fn meant(
+    answer: Answer<'_>,
+    offers: &[Offer],
+    quoted: Quoted,
+    numbered: Option<PermissionId>,
+) -> Option<Meant> {
     let Answer { text, is_called, .. } = answer;
+    let find = |request| offers.iter().find(|offer| offer.request == request);
+    let quoted = match quoted {
+        Quoted::Nothing => None,
+        Quoted::Request(request) => Some(find(request)?),
+        Quoted::Other => return None,
+    };
     let is_open = |offer: &&Offer| offer.is_open && !answer.is_before(offer);
     let open: Vec<&Offer> = offers.iter().filter(is_open).collect();
-    let said = text.trim().trim_end_matches(['.', '!', ')']).trim_end();
-    let number = said.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-    if let Some((offer, choice)) = number.and_then(|number| numbered(offers).nth(number)) {
-        // One that nobody can mean any more says how many, where that may be asked.
-        let is_amount = matches!(open.as_slice(), [only] if only.is_question && only.choices.is_empty())
-            && !offer.is_open
-            && quoted.is_none();
-        if !is_amount {
-            // A number after the last request was decided is what it says.
-            let is_answer = !answer.is_before(offer) && (!open.is_empty() || quoted.is_some());
-            let (request, choice) = (offer.request, choice.to_owned());
-            return is_answer.then_some(Meant { request, choice, text: None });
+    let said = trimmed(text);
+    let chosen = number(said).zip(numbered.and_then(find));
+    let chosen = chosen.and_then(|(number, offer)| Some((offer, offer.choice(number)?)));
+    if let Some((offer, choice)) = chosen {
+        match taken(offer, quoted, &open) {
+            // A number after everything was decided is what it says.
+            Taken::Number if answer.is_before(offer) => return None,
+            Taken::Number => return Some(Meant::choice(offer, choice)),
+            Taken::ForAgent => return None,
+            Taken::Unclear => return Some(Meant::Unclear),
+            Taken::Text => {}
         }
     }
     // Words are clear only if one thing is asked, or he says which he means.
     let offer = match (quoted, open.as_slice()) {
-        (Some(request), _) => offers.iter().find(|offer| offer.request == request)?,
+        (Some(offer), _) => offer,
         (None, [only]) => *only,
-        (None, _) => return None,
+        (None, []) => return None,
+        (None, _) => return (is_called && word(said).is_some()).then_some(Meant::Unclear),
     };
     // Among others it may be about something else.
     if !is_called && quoted.is_none() {
         return None;
     }
     if offer.is_question {
-        let text = (offer.is_open && !text.trim().is_empty()).then(|| text.to_owned())?;
-        let request = offer.request;
-        return Some(Meant { request, choice: "text".to_owned(), text: Some(text) });
+        let is_written = offer.is_open && !text.trim().is_empty();
+        return is_written.then(|| Meant::text(offer, text));
     }
     let choice = word(said)?;
+    if quoted.is_none() && answer.may_be_button && BUTTONS.contains(&text.trim()) {
+        return Some(Meant::Unclear);
+    }
     let is_offered = offer.choices.iter().any(|offered| offered == choice);
-    is_offered.then(|| Meant { request: offer.request, choice: choice.to_owned(), text: None })
+    is_offered.then(|| Meant::choice(offer, choice))
 }
 
-/// Returns the choices in the order of their numbers.
-fn numbered(offers: &[Offer]) -> impl Iterator<Item = (&Offer, &str)> {
-    offers.iter().flat_map(|offer| offer.choices.iter().map(move |choice| (offer, choice.as_str())))
+/// What a number is that is a choice of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    Number,
+    /// What is written in answer to a question.
+    Text,
+    ForAgent,
+    Unclear,
+}
+
+/// Decides what the number of a choice is taken for.
+fn taken(offer: &Offer, quoted: Option<&Offer>, open: &[&Offer]) -> Taken {
+    match (quoted, open) {
+        (Some(quoted), _) if quoted.request == offer.request => Taken::Number,
+        (Some(quoted), _) if quoted.is_question => Taken::Text,
+        (Some(_), _) => Taken::Unclear,
+        (None, _) if offer.is_open => Taken::Number,
+        // It says how many, where that may be asked.
+        (None, [only]) if only.is_question && only.choices.is_empty() => Taken::Text,
+        (None, []) if !offer.has_lapsed => Taken::ForAgent,
+        // He is told that it is too late for that.
+        (None, _) => Taken::Number,
+    }
+}
+
+impl Meant {
+    fn choice(offer: &Offer, choice: &str) -> Self {
+        let (request, choice) = (offer.request, choice.to_owned());
+        Self::Choice(Choice { request, choice, text: None })
+    }
+
+    fn text(offer: &Offer, text: &str) -> Self {
+        let (request, choice) = (offer.request, "text".to_owned());
+        Self::Choice(Choice { request, choice, text: Some(text.to_owned()) })
+    }
+}
+
+/// Returns a text without what may stand around a number or a word.
+fn trimmed(text: &str) -> &str {
+    text.trim().trim_end_matches(['.', '!', ')']).trim_end()
+}
+
+fn number(said: &str) -> Option<usize> {
+    said.parse().ok()
 }
 
 /// Returns the decision that a word is.
@@ -244,136 +384,4 @@ fn word(said: &str) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const ASKED: Millis = Millis(10_500);
-
-    fn offer(is_open: bool, choices: &[&str]) -> Offer {
-        let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-        let (request, asked_at) = (PermissionId::new(), ASKED);
-        Offer { request, is_open, is_question: false, asked_at, choices }
-    }
-
-    fn question(choices: &[&str]) -> Offer {
-        Offer { is_question: true, ..offer(true, choices) }
-    }
-
-    /// Says what somebody means in private.
-    fn meant(text: &str, offers: &[Offer], quoted: Option<PermissionId>) -> Option<Meant> {
-        super::meant(Answer { text, is_called: true, at: None }, offers, quoted)
-    }
-
-    const DECISIONS: [&str; 3] = ["allow", "allow_always", "deny"];
-
-    #[test]
-    fn a_number_means_one_choice_of_one_request() {
-        let offers = [offer(true, &DECISIONS), offer(true, &["allow", "deny"])];
-        for (said, request, choice) in [
-            ("1", 0, "allow"),
-            (" 3. ", 0, "deny"),
-            ("2)", 0, "allow_always"),
-            ("4", 1, "allow"),
-            ("5!", 1, "deny"),
-        ] {
-            let meant = meant(said, &offers, None).unwrap();
-            assert_eq!((meant.request, meant.choice.as_str()), (offers[request].request, choice));
-        }
-        for said in ["0", "6", "-1", "1 2", "99999999999999999999"] {
-            assert_eq!(meant(said, &offers, None), None, "{said}");
-        }
-    }
-
-    #[test]
-    fn a_word_counts_where_one_thing_is_asked_or_the_request_is_named() {
-        let one = [offer(false, &DECISIONS), offer(true, &["allow", "deny"])];
-        assert_eq!(meant("Yes!", &one, None).unwrap().choice, "allow");
-        assert_eq!(meant("no", &one, None).unwrap().request, one[1].request);
-        // What is not offered is not meant.
-        assert_eq!(meant("always", &one, None), None);
-        let two = [offer(true, &DECISIONS), offer(true, &DECISIONS)];
-        assert_eq!(meant("yes", &two, None), None);
-        let second = meant("yes", &two, Some(two[1].request)).unwrap();
-        assert_eq!(second.request, two[1].request);
-    }
-
-    #[test]
-    fn a_question_is_answered_by_whatever_is_written() {
-        let offers = [question(&["option:0", "option:1"])];
-        assert_eq!(meant("2", &offers, None).unwrap().choice, "option:1");
-        let written = meant("the red one", &offers, None).unwrap();
-        assert_eq!(written.text.as_deref(), Some("the red one"));
-        assert_eq!(meant(" ", &offers, None), None);
-    }
-
-    #[test]
-    fn a_number_that_is_no_choice_answers_a_question() {
-        for offers in [vec![question(&["option:0", "option:1"])], vec![question(&[])]] {
-            let meant = meant("42", &offers, None).unwrap();
-            assert_eq!((meant.choice.as_str(), meant.text.as_deref()), ("text", Some("42")));
-        }
-        // One that was the choice of something that is over may be it, too.
-        let offers = [offer(false, &DECISIONS), question(&[])];
-        assert_eq!(meant("2", &offers, None).unwrap().request, offers[1].request);
-        let offers = [offer(true, &DECISIONS), question(&[])];
-        assert_eq!(meant("2", &offers, None).unwrap().request, offers[0].request);
-        assert_eq!(meant("42", &offers, None), None);
-        let quoted = meant("42", &offers, Some(offers[1].request)).unwrap();
-        assert_eq!(quoted.text.as_deref(), Some("42"));
-    }
-
-    #[test]
-    fn what_was_written_before_it_was_asked_is_no_answer() {
-        let (decide, ask) = ([offer(true, &DECISIONS)], [question(&["option:0"])]);
-        let said = |text, at| Answer { text, is_called: true, at: Some(Millis(at)) };
-        for (offers, text) in
-            [(&decide, "1"), (&decide, "yes"), (&ask, "1"), (&ask, "red"), (&ask, "7")]
-        {
-            assert_eq!(super::meant(said(text, 9000), offers, None), None, "{text}");
-            // Moments have whole seconds: this may have been after it.
-            assert!(super::meant(said(text, 10_000), offers, None).is_some(), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_written_when_nothing_is_open_is_for_the_agent() {
-        let over = [offer(false, &DECISIONS)];
-        assert_eq!(meant("1", &over, None), None);
-        assert_eq!(meant("yes", &over, None), None);
-        assert_eq!(meant("go on with the rest", &[offer(true, &DECISIONS)], None), None);
-    }
-
-    #[test]
-    fn who_replies_to_a_request_means_it_however_long_ago_that_was() {
-        let over = [offer(false, &DECISIONS)];
-        let request = over[0].request;
-        assert_eq!(meant("1", &over, Some(request)).unwrap().request, request);
-        assert_eq!(meant("no", &over, Some(request)).unwrap().choice, "deny");
-        assert_eq!(meant("and what else?", &over, Some(request)), None);
-    }
-
-    #[test]
-    fn among_others_a_word_counts_only_if_it_is_said_to_the_agent() {
-        let said = |text, is_called| Answer { text, is_called, at: None };
-        let (decide, ask) = ([offer(true, &DECISIONS)], [question(&["option:0"])]);
-        for (offers, text) in [(&decide, "yes"), (&ask, "red")] {
-            assert!(super::meant(said(text, false), offers, None).is_none());
-            assert!(super::meant(said(text, true), offers, None).is_some());
-            assert!(super::meant(said(text, false), offers, Some(offers[0].request)).is_some());
-        }
-        // What can mean nothing else needs no call.
-        assert!(super::meant(said("1", false), &decide, None).is_some());
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_is_meant_that_was_not_offered(text in any::<String>(), is_open: bool) {
-            let offers = [offer(is_open, &DECISIONS)];
-            if let Some(meant) = meant(&text, &offers, None) {
-                prop_assert!(is_open && offers[0].choices.contains(&meant.choice));
-            }
-        }
-    }
-}
+mod tests;

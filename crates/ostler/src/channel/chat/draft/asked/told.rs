@@ -126,7 +126,7 @@ impl Asking {
         // Questions are read as text; of anything else that is long the block below has all.
         let line = words::line(title, if is_question { limits.text / 3 } else { TITLE });
         if !line.is_empty() {
-            head = format!("{head}\n{}", markup.as_it_is(&line));
+            head = format!("{head}\n{}", markup.set_off(&line));
         }
         let more = match is_question {
             true => numbered(options, first),
