@@ -7,7 +7,7 @@ use ostler_core::permission::{Answer, DecidedBy, Decision, Permission, Permissio
 use crate::{
     clock::Millis,
     gateway::asking::{self, Actor, AnswerError, Asked},
-    id::{ConversationId, PermissionId, TurnId},
+    id::{ConversationId, JobId, PermissionId, TurnId},
     queue::MessageKey,
     store::{
         Store, StoreError, Topic, Woken, audit,
@@ -91,9 +91,9 @@ on_both! {
         let key = |message: &str| MessageKey::new("sms", "+1", message);
         let is_known = async |message: &str| {
             let key = key(message);
-            let known = store.read(key, |conn, key| Box::pin(jobs::is_message_known(conn, key)));
-            let known: Result<bool, StoreError> = known.await;
-            known.unwrap()
+            let noted = store.read(key, |conn, key| Box::pin(jobs::noted_as(conn, key)));
+            let noted: Result<Option<JobId>, StoreError> = noted.await;
+            noted.unwrap().is_some()
         };
         let stranger = asking::answer_by(&store, key("a"), id, allow("no"), sender("you")).await;
         assert!(matches!(stranger, Err(AnswerError::NotYours)), "{stranger:?}");
