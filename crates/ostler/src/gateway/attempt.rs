@@ -322,10 +322,6 @@ impl<'a> Attempt<'a> {
         let steers = self.policy.rules.busy == Busy::Steer;
         let mut wish = self.wish.clone();
         let mut has_wish = true;
-        if steers {
-            // What came before anybody listened wakes nobody.
-            self.steer(&turn).await;
-        }
         loop {
             // All of these can be dropped half-way without losing anything.
             tokio::select! {
@@ -344,21 +340,18 @@ impl<'a> Attempt<'a> {
                     }
                 }
                 () = self.requests.answered() => self.requests.answer(&turn).await,
-                _ = messages.next(), if steers => self.steer(&turn).await,
+                _ = messages.next(), if steers => {
+                    let (store, lane) = (&self.tools.store, &self.ticket.lane);
+                    let first = &self.beginning.payload;
+                    let text = |payload: &_| {
+                        let texts = &self.policy.texts;
+                        let is_ready = !fetching::is_due(&self.policy.media, payload);
+                        is_ready.then(|| text::steering(texts, payload, self.opened.session()))
+                    };
+                    self.steering.steer(store, lane, first, text, &turn).await;
+                }
             }
         }
-    }
-
-    /// Hands the turn what has come since it began.
-    async fn steer(&mut self, turn: &Turn) {
-        let (store, lane) = (&self.tools.store, &self.ticket.lane);
-        let first = &self.beginning.payload;
-        let text = |payload: &_| {
-            let is_ready = !fetching::is_due(&self.policy.media, payload);
-            let session = self.opened.session();
-            is_ready.then(|| text::steering(&self.policy.texts, payload, session))
-        };
-        self.steering.steer(store, lane, first, text, turn).await;
     }
 
     /// Stores an event; returns the report if it is the last.

@@ -109,7 +109,8 @@ fn a_limit_of_a_channel_is_kept_for_as_long_as_discord_says_and_holds_up_no_othe
 fn sessions_that_discord_ends_are_begun_anew() {
     // No heartbeat is late on a slow machine.
     let rig = Rig::with(|rig, _| rig.discord.heartbeat(Duration::from_secs(300)));
-    let ends: [(fn(&Discord), bool); 5] = [
+    type End = fn(&Discord);
+    let ends: [(End, bool); 5] = [
         (|discord| discord.ask_reconnect(), true),
         (|discord| discord.invalidate(true), true),
         (|discord| discord.invalidate(false), false),

@@ -71,7 +71,7 @@ async fn a_limit_that_is_planned_holds_for_as_long_as_it_was_told() {
 #[tokio::test]
 async fn a_limit_of_everything_holds_for_everything_and_who_hurries_is_counted() {
     let (discord, channel, _) = double();
-    discord.limit_next(1, 0.4, true);
+    discord.limit_next(1, 4.0, true);
     let typing = format!("/channels/{channel}/typing");
     let refused = post(&discord, &typing, Value::Null).await;
     assert_eq!(header(refused.headers(), "x-ratelimit-global"), Some("true"));
