@@ -99,7 +99,7 @@ fn by_whatsapp_each_file_is_a_message_of_its_own_after_the_text() {
 }
 
 #[test]
-fn by_mms_files_come_together_with_the_text() {
+fn by_mms_files_come_together_behind_the_text() {
     let rig = Rig::start();
     fs::write(rig.place.work().join("hay.png"), PNG).unwrap();
     fs::write(rig.place.work().join("oats.gif"), b"GIF89a").unwrap();
@@ -107,8 +107,9 @@ fn by_mms_files_come_together_with_the_text() {
     let sent = rig.wait_for("an answer with its files", ANN, |sent| {
         sent.iter().any(|message| message.media.len() == 2)
     });
-    assert_eq!(sent.len(), 1);
+    assert_eq!(sent.len(), 2);
     assert!(sent[0].body.contains("This is Ostler"), "{sent:?}");
+    assert!(sent[0].media.is_empty() && sent[1].body.is_empty(), "{sent:?}");
 }
 
 #[test]
@@ -182,8 +183,9 @@ fn by_mms_files_that_are_too_large_together_come_apart() {
         fs::write(rig.place.work().join(name), &picture).unwrap();
     }
     rig.twilio.say(ANN, &rig.sms, "sim:echo=MEDIA:one.png sim:echo=MEDIA:two.png");
-    let sent = rig.wait_for("two messages with a file each", ANN, |sent| {
-        sent.len() == 2 && sent.iter().all(|message| message.media.len() == 1)
+    let sent = rig.wait_for("two messages with a file each, behind the text", ANN, |sent| {
+        let n_files = sent.iter().map(|message| message.media.len());
+        n_files.eq([0, 1, 1])
     });
     assert!(sent.iter().all(|message| message.error.is_none()), "{sent:?}");
 }
