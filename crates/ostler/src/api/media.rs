@@ -42,7 +42,6 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
             body = String, content_type = "*/*"),
         (status = 404, description = "There is no such link, or it was used, or it is over",
             body = ErrorBody),
-        (status = 429, description = "Too many requests; `Retry-After` says when again", body = ErrorBody),
     ),
 )]
 async fn media(
