@@ -137,8 +137,9 @@ impl Fetcher {
         let mut all = Vec::with_capacity(wanted.media.len());
         for (number, media) in (1..).zip(wanted.media) {
             all.push(match media {
-                Media { path: None, url: Some(url), .. } => {
-                    self.fetch_one(wanted, number, url).await.unwrap_or_else(|trouble| {
+                Media { path: None, url: Some(url), media_type, .. } => {
+                    let said = media_type.as_deref();
+                    self.fetch_one(wanted, number, url, said).await.unwrap_or_else(|trouble| {
                         tracing::warn!(job = %wanted.job, number, %trouble, "an attachment is missing");
                         Fetched::Missing(trouble)
                     })
@@ -154,6 +155,7 @@ impl Fetcher {
         wanted: Wanted<'_>,
         number: usize,
         url: &str,
+        said: Option<&str>,
     ) -> Result<Fetched, Trouble> {
         let url = Url::parse(url).map_err(|_| Trouble::Strange)?;
         let vouched = wanted.vouched.iter().find(|vouched| vouched.at.have(&url));
@@ -165,13 +167,16 @@ impl Fetcher {
             Ok((folder.path(&found), Place::of(&folder, &found, number)?))
         })
         .await?;
+        let kind = |start: &[u8]| kind::of_received(start, &name, said);
         let start = match place {
             Place::There(start) => start,
             Place::Free(part, file) => {
                 let mut file = tokio::fs::File::from_std(file);
-                let download = self.download(vouched, &url, wanted.caps, &mut file);
+                let to = To { caps: wanted.caps, kind: &kind, file: &mut file };
+                let download = self.download(vouched, &url, to);
                 let downloaded = time::timeout_at(wanted.until, download).await;
                 let start = downloaded.unwrap_or(Err(Trouble::TooSlow))?;
+                let name = name.clone();
                 blocking(move || part.keep(&name)).await?;
                 start
             }
@@ -179,7 +184,7 @@ impl Fetcher {
         let Some(path) = path.to_str() else {
             return Err(Trouble::NotStored("its path is no text".to_owned()));
         };
-        Ok(Fetched::File { path: path.to_owned(), kind: kind::of(&start) })
+        Ok(Fetched::File { path: path.to_owned(), kind: kind(&start) })
     }
 
     /// Writes what is at a URL to a file, and returns how it begins.
@@ -187,8 +192,7 @@ impl Fetcher {
         &self,
         vouched: &Vouched,
         url: &Url,
-        caps: Caps,
-        file: &mut (impl AsyncWrite + Unpin),
+        to: To<'_, impl AsyncWrite + Unpin>,
     ) -> Result<Vec<u8>, Trouble> {
         let mut waits = vouched.waits.iter();
         let response = loop {
@@ -206,7 +210,7 @@ impl Fetcher {
             (Some(_) | None, Some(_)) => return Err(Trouble::Moved),
         };
         match response.status() {
-            StatusCode::OK => receive(response, caps, file).await,
+            StatusCode::OK => receive(response, to).await,
             StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::GONE => Err(Trouble::Gone),
             status if status.is_redirection() => Err(Trouble::Moved),
             status => Err(Trouble::Status(status.as_u16())),
@@ -261,13 +265,21 @@ impl Place {
     }
 }
 
+/// Where the body of an answer goes.
+struct To<'a, F> {
+    caps: Caps,
+    /// What it is, by how it begins.
+    kind: &'a (dyn Fn(&[u8]) -> &'static str + Sync),
+    file: &'a mut F,
+}
+
 /// Writes the body of an answer to a file, and returns how it begins. A body that
 /// has no end is cut, and so is one that turns out to be of a smaller sort.
 async fn receive(
     mut response: Response,
-    caps: Caps,
-    file: &mut (impl AsyncWrite + Unpin),
+    to: To<'_, impl AsyncWrite + Unpin>,
 ) -> Result<Vec<u8>, Trouble> {
+    let To { caps, kind, file } = to;
     let within = |length: u64, most: u64| {
         if length > most { Err(Trouble::TooLarge(most)) } else { Ok(()) }
     };
@@ -278,7 +290,7 @@ async fn receive(
         let missing = HEAD.saturating_sub(start.len()).min(chunk.len());
         start.extend_from_slice(chunk.get(..missing).unwrap_or_default());
         if missing > 0 && start.len() == HEAD {
-            most = caps.of(Sort::of(kind::of(&start)));
+            most = caps.of(Sort::of(kind(&start)));
             within(promised, most)?;
         }
         length = length.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
@@ -286,7 +298,7 @@ async fn receive(
         file.write_all(&chunk).await?;
     }
     // Of a short one it is known only now what it is.
-    within(length, caps.of(Sort::of(kind::of(&start))))?;
+    within(length, caps.of(Sort::of(kind(&start))))?;
     // And whether all of it was written.
     file.flush().await?;
     Ok(start)

@@ -480,11 +480,31 @@ async fn a_full_disk_is_told() {
     let url = Url::parse(&format!("http://{}/a", server.host)).unwrap();
     let vouched = server.vouched();
     let fetcher = Fetcher::new();
-    let trouble = fetcher.download(&vouched[0], &url, Caps::all(MAX), &mut full).await.unwrap_err();
+    let to = To { caps: Caps::all(MAX), kind: &kind::of, file: &mut full };
+    let trouble = fetcher.download(&vouched[0], &url, to).await.unwrap_err();
     assert_eq!(trouble, Trouble::DiskFull);
     let mut told = media("https://a/b");
     Fetched::Missing(trouble).note(&mut told);
     assert_eq!(told.trouble.as_deref(), Some("the disk is full"));
+}
+
+#[tokio::test]
+async fn a_recording_that_begins_like_a_film_is_told_by_what_its_channel_says() {
+    let (desk, server) = (Desk::new(), Server::of(b"\0\0\0\x20ftypmp42 and more").await);
+    for (path, said, expected) in [
+        ("a", Some("audio/mp4"), "audio/mp4"),
+        ("b.m4a", None, "audio/mp4"),
+        ("c.mp4", Some("video/mp4"), "video/mp4"),
+    ] {
+        let url = format!("http://{}/{path}", server.host);
+        let said = Media { media_type: said.map(str::to_owned), ..media(&url) };
+        // Also if it was fetched before.
+        for _ in 0..2 {
+            let fetched = desk.fetch(std::slice::from_ref(&said), &server.vouched()).await;
+            let [Fetched::File { kind, .. }] = &fetched[..] else { panic!("{fetched:?}") };
+            assert_eq!(*kind, expected, "{path}");
+        }
+    }
 }
 
 #[tokio::test]
