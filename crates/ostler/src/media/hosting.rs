@@ -36,6 +36,8 @@ use crate::{
 
 /// For how long a link works.
 pub(crate) const VALID: Duration = Duration::from_secs(2 * 60);
+/// How far the clock may be set back while links work: it is set right now and then.
+const SLACK: Duration = Duration::from_secs(60);
 /// How many files are on offer at once, and how large they may be together.
 const MOST: usize = 100;
 const TOGETHER: u64 = 512 * MEGABYTE;
@@ -113,10 +115,10 @@ impl Entry {
         format!("{}-{hash}-{name}", until.0)
     }
 
-    /// Whether its link works. One that works for longer than any was made before
+    /// Whether its link works. One that works for much longer than any was made before
     /// somebody set the clock.
     fn is_valid(&self, now: Millis) -> bool {
-        now < self.until && self.until <= now.after(VALID)
+        now < self.until && self.until <= now.after(VALID).after(SLACK)
     }
 }
 
