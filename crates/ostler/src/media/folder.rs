@@ -107,8 +107,10 @@ impl Folder {
 }
 
 impl Part {
-    /// Gives a complete file its name. A link of that name is replaced.
-    pub(super) fn keep(mut self, name: &str) -> io::Result<()> {
+    /// Gives a complete file its name. A link of that name is replaced. What has the
+    /// name is complete also after a power cut.
+    pub(super) fn keep(mut self, file: &File, name: &str) -> io::Result<()> {
+        file.sync_data()?;
         renameat(&self.folder, &self.name, &self.folder, name)?;
         self.is_kept = true;
         Ok(())
@@ -175,7 +177,7 @@ mod tests {
         let (part, mut file) = folder.begin(1).unwrap();
         file.write_all(b"whole").unwrap();
         assert_eq!(folder.start_of("1-a.txt", 1024).unwrap(), None);
-        part.keep("1-a.txt").unwrap();
+        part.keep(&file, "1-a.txt").unwrap();
         let again = Folder::open(&root, job).unwrap();
         assert_eq!(again.start_of("1-a.txt", 1024).unwrap().as_deref(), Some(&b"whole"[..]));
         let path = again.path("1-a.txt");
@@ -197,7 +199,7 @@ mod tests {
         assert_eq!(folder.start_of("1-a.txt", 1024).unwrap(), None);
         let (part, mut file) = folder.begin(1).unwrap();
         file.write_all(b"new").unwrap();
-        part.keep("1-a.txt").unwrap();
+        part.keep(&file, "1-a.txt").unwrap();
         assert_eq!(fs::read(folder.path("1-a.txt")).unwrap(), b"new");
         assert!(!fs::symlink_metadata(folder.path("1-a.txt")).unwrap().is_symlink());
         assert_eq!(fs::read(aim.join("file")).unwrap(), b"as it was");
@@ -217,7 +219,8 @@ mod tests {
         assert_eq!(clear(&root, Millis::now()).unwrap(), 0);
         let (old, linked) = (JobId::new(), JobId::new());
         let folder = Folder::open(&root, old).unwrap();
-        folder.begin(1).unwrap().0.keep("1-a").unwrap();
+        let (part, file) = folder.begin(1).unwrap();
+        part.keep(&file, "1-a").unwrap();
         let aim = data.path().join("aim");
         fs::create_dir(&aim).unwrap();
         symlink(&aim, root.join(linked.to_string())).unwrap();

@@ -152,7 +152,7 @@ impl Hosting {
             (part, to)
         };
         to.write_all(bytes)?;
-        part.keep(&entry)?;
+        part.keep(&to, &entry)?;
         Ok(Link(word))
     }
 

@@ -176,8 +176,8 @@ impl Fetcher {
                 let download = self.download(vouched, &url, to);
                 let downloaded = time::timeout_at(wanted.until, download).await;
                 let start = downloaded.unwrap_or(Err(Trouble::TooSlow))?;
-                let name = name.clone();
-                blocking(move || part.keep(&name)).await?;
+                let (file, name) = (file.into_std().await, name.clone());
+                blocking(move || part.keep(&file, &name)).await?;
                 start
             }
         };

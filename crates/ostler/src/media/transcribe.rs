@@ -185,7 +185,7 @@ async fn keep(root: &Path, recording: Recording<'_>, text: String) -> io::Result
         let (part, mut file) =
             Folder::open(&root, job)?.begin_as(format!("{}.part", name(number)))?;
         file.write_all(text.as_bytes())?;
-        part.keep(&name(number))
+        part.keep(&file, &name(number))
     };
     task::spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
