@@ -121,6 +121,25 @@ fn what_one_that_was_killed_left_is_removed() {
 }
 
 #[test]
+fn what_cannot_be_removed_keeps_nothing_else_from_it_and_nobody_from_offering() {
+    let place = Place::new();
+    for _ in 0..5 {
+        place.offer("oats");
+    }
+    // A file cannot be removed like this, whoever tries.
+    for (number, name) in (0..).zip(place.names()) {
+        if number % 2 == 0 {
+            fs::remove_file(place.folder().join(&name)).unwrap();
+            fs::create_dir(place.folder().join(&name)).unwrap();
+        }
+    }
+    place.hosting.clear(NOW.after(VALID)).unwrap();
+    assert_eq!(place.names().len(), 3);
+    let word = place.hosting.offer(&file("hay"), NOW.after(VALID)).unwrap().0;
+    assert_eq!(content(place.hosting.take(&word, NOW.after(VALID)).unwrap()), "hay");
+}
+
+#[test]
 fn what_is_no_word_of_ours_leads_nowhere() {
     let place = Place::new();
     assert!(place.hosting.take(&"a".repeat(WORD), NOW).is_none());
