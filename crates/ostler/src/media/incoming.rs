@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use super::{
+    MEGABYTE,
     caps::Caps,
     folder::{Folder, Part},
     kind::{self, HEAD, Sort},
@@ -36,6 +37,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// How long everything may take that a turn begins with.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
+/// How much of the disk is left alone, in bytes: the store has to go on.
+pub(crate) const SPARE: u64 = 100 * MEGABYTE;
+
 /// What is to be fetched, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
@@ -45,6 +49,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) root: &'a Path,
     pub(crate) vouched: &'a [Vouched],
     pub(crate) caps: Caps,
+    /// How much of the disk is left alone, in bytes.
+    pub(crate) spare: u64,
     /// When nothing more is waited for.
     pub(crate) until: Instant,
 }
@@ -96,6 +102,8 @@ pub(crate) enum Trouble {
     Private,
     #[error("its address is none from which files of this chat come")]
     Strange,
+    #[error("there is too little room on the disk")]
+    NoRoom,
     #[error("the disk is full")]
     DiskFull,
     #[error("it could not be stored: {0}")]
@@ -162,15 +170,18 @@ impl Fetcher {
         let vouched = vouched.ok_or(Trouble::Strange)?;
         let name = format!("{number}-{}", name::of_url(&url));
         let (root, job, found) = (wanted.root.to_owned(), wanted.job, name.clone());
-        let (path, place) = blocking(move || {
+        let (path, place, free) = blocking(move || {
             let folder = Folder::open(&root, job)?;
-            Ok((folder.path(&found), Place::of(&folder, &found, number)?))
+            Ok((folder.path(&found), Place::of(&folder, &found, number)?, folder.free()?))
         })
         .await?;
         let kind = |start: &[u8]| kind::of_received(start, &name, said);
         let start = match place {
             Place::There(start) => start,
             Place::Free(part, file) => {
+                if free.saturating_sub(wanted.caps.most()) < wanted.spare {
+                    return Err(Trouble::NoRoom);
+                }
                 let mut file = tokio::fs::File::from_std(file);
                 let to = To { caps: wanted.caps, kind: &kind, file: &mut file };
                 let download = self.download(vouched, &url, to);

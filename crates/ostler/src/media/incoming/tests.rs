@@ -131,12 +131,13 @@ struct Desk {
     fetcher: Fetcher,
     limit: Duration,
     caps: Caps,
+    spare: u64,
 }
 
 impl Desk {
     fn new() -> Self {
         let (data, job) = (tempfile::tempdir().unwrap(), JobId::new());
-        Self { data, job, fetcher: Fetcher::new(), limit: LIMIT, caps: Caps::all(MAX) }
+        Self { data, job, fetcher: Fetcher::new(), limit: LIMIT, caps: Caps::all(MAX), spare: 0 }
     }
 
     fn root(&self) -> PathBuf {
@@ -149,7 +150,8 @@ impl Desk {
 
     async fn fetch(&self, media: &[Media], vouched: &[Vouched]) -> Vec<Fetched> {
         let (root, until) = (self.root(), Instant::now() + self.limit);
-        let wanted = Wanted { job: self.job, media, root: &root, vouched, caps: self.caps, until };
+        let Self { job, caps, spare, .. } = *self;
+        let wanted = Wanted { job, media, root: &root, vouched, caps, spare, until };
         self.fetcher.fetch(wanted).await
     }
 
@@ -486,6 +488,19 @@ async fn a_full_disk_is_told() {
     let mut told = media("https://a/b");
     Fetched::Missing(trouble).note(&mut told);
     assert_eq!(told.trouble.as_deref(), Some("the disk is full"));
+}
+
+#[tokio::test]
+async fn a_file_that_would_leave_too_little_of_the_disk_is_not_fetched() {
+    let server = Server::of(b"%PDF-1.7").await;
+    let desk = Desk::new();
+    let there = desk.fetch_one(&server, "a.pdf").await;
+    let tight = Desk { spare: u64::MAX, ..desk };
+    let fetched = tight.fetch_one(&server, "b.pdf").await;
+    assert_eq!(fetched, Fetched::Missing(Trouble::NoRoom));
+    // What is there already needs no room.
+    assert_eq!(tight.fetch_one(&server, "a.pdf").await, there);
+    assert_eq!((server.n_calls(), tight.names()), (1, vec!["1-a.pdf".to_owned()]));
 }
 
 #[tokio::test]
