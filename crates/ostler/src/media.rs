@@ -48,6 +48,8 @@ pub(crate) struct Rules {
     pub(crate) dir: Option<PathBuf>,
     /// The largest files.
     pub(crate) caps: Caps,
+    /// How many bytes of what came are kept together; nothing for as many as there are.
+    pub(crate) most_kept: Option<u64>,
     /// The folders, beside that in which the agent worked, whose files may be sent.
     pub(crate) send_from: Vec<PathBuf>,
     /// What is the gateway's own, and is not sent: its store, its secrets, its file.
@@ -90,6 +92,7 @@ impl Rules {
         Self {
             dir: Some(data_dir.join("media")),
             caps: Caps::new(&config.media),
+            most_kept: Some(config.media.keep_mb.saturating_mul(MEGABYTE)),
             send_from: config.media.send_from.clone(),
             private: config
                 .secret_files()

@@ -31,7 +31,10 @@ const SWEEP: u32 = 1024;
 /// The bits of an IPv6 address that say whose it is: the rest its owner chooses.
 const OWNED: u32 = 64;
 /// What watchers ask again and again, and what costs nothing.
-pub(super) const FREE: [&str; 2] = ["/health", "/ready"];
+const FREE: [&str; 2] = ["/health", "/ready"];
+/// What services fetch by links that nobody guesses. Behind a proxy they may share an
+/// address with strangers, who would use it up.
+const BY_LINK: &str = "/media/";
 
 /// All limits.
 pub(super) struct Limits {
@@ -68,6 +71,11 @@ impl Limits {
         };
         self.failures.count(owner(address)).map_err(error)
     }
+}
+
+/// Whether requests for a path do not count.
+pub(super) fn is_free(path: &str) -> bool {
+    FREE.contains(&path) || path.strip_prefix(BY_LINK).is_some_and(|word| !word.contains('/'))
 }
 
 fn too_many(who: &str, wait: Duration) -> ApiError {
@@ -131,7 +139,7 @@ pub(super) async fn by_address(
     };
     let proxies = &service.policy().api.trusted_proxies;
     let address = client::address(peer.ip(), request.headers(), proxies);
-    if !FREE.contains(&request.uri().path())
+    if !is_free(request.uri().path())
         && let Err(error) = service.limits().address(address)
     {
         return error.into_response();

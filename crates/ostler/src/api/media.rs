@@ -42,7 +42,6 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
             body = String, content_type = "*/*"),
         (status = 404, description = "There is no such link, or it was used, or it is over",
             body = ErrorBody),
-        (status = 429, description = "Too many requests; `Retry-After` says when again", body = ErrorBody),
     ),
 )]
 async fn media(
@@ -59,7 +58,10 @@ async fn media(
         let (hosting, now) = (Hosting::new(dir), Millis::now());
         if is_head { hosting.look(&token, now) } else { hosting.take(&token, now) }
     };
-    let found = task::spawn_blocking(find).await.ok().flatten().ok_or_else(nothing)?;
+    let found = task::spawn_blocking(find).await.inspect_err(|error| {
+        tracing::error!(%error, "a file on offer was not looked for to the end");
+    });
+    let found = found.ok().flatten().ok_or_else(nothing)?;
     Ok(answer(found))
 }
 

@@ -20,13 +20,15 @@ use thiserror::Error;
 use crate::store::BoxFuture;
 
 /// Networks of IPv4 that are not the public Internet: address and length of prefix.
-const CLOSED_V4: [(Ipv4Addr, u32); 15] = [
+const CLOSED_V4: [(Ipv4Addr, u32); 16] = [
     // This network, and unspecified.
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     // Behind a provider's translation of addresses.
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
+    // The host of machines in Azure, which hands out what they are configured with.
+    (Ipv4Addr::new(168, 63, 129, 16), 32),
     // Link-local; also where clouds keep the credentials of machines.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
@@ -160,6 +162,7 @@ mod tests {
             "017700000001",
             "0177.0.0.1",
             "127.0.0.1.",
+            "168.63.129.16",
             "0",
             "0.0.0.0",
             "10.1.2.3",
@@ -211,6 +214,8 @@ mod tests {
             "1.1.1.1",
             "100.63.255.255",
             "100.128.0.1",
+            "168.63.129.15",
+            "168.63.129.17",
             "172.15.0.1",
             "172.32.0.1",
             "[2606:4700::1111]",

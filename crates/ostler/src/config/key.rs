@@ -259,6 +259,7 @@ pub(crate) const KEYS: &[Key] = &[
     live("media.max_audio_mb", number(1, 1024), "how large recordings may be"),
     live("media.max_video_mb", number(1, 1024), "how large films may be"),
     live("media.max_document_mb", number(1, 1024), "how large everything else may be"),
+    live("media.keep_mb", number(1, 1024 * 1024), "how much of what came with messages is kept together"),
     guarded("media.send_from", Kind::Paths, "folders whose files an answer may send"),
     guarded("media.transcribe.command", Kind::Command, "what makes a text of a recording"),
     guarded("media.transcribe.timeout", Kind::DurationUpTo(LONGEST_TIMEOUT), "how long that may take"),

@@ -10,6 +10,10 @@ use super::{duration, inbound::has_variable_in_script};
 /// The largest image, recording or film, in megabytes: what WhatsApp carries.
 const CARRIED: u64 = 16;
 
+/// How much of what came is kept, in megabytes: eighty of the largest files, and little
+/// beside what an agent's own programs and folders take up.
+const KEPT: u64 = 2048;
+
 /// What may come and go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -21,6 +25,8 @@ pub(crate) struct Media {
     pub(crate) max_video_mb: u64,
     /// Everything else; unset, as large as any.
     pub(crate) max_document_mb: Option<u64>,
+    /// How much of what came is kept together.
+    pub(crate) keep_mb: u64,
     /// The folders, beside that in which the agent works, whose files an answer may send.
     pub(crate) send_from: Vec<PathBuf>,
     pub(crate) transcribe: Transcribe,
@@ -34,6 +40,7 @@ impl Default for Media {
             max_audio_mb: CARRIED,
             max_video_mb: CARRIED,
             max_document_mb: None,
+            keep_mb: KEPT,
             send_from: Vec::new(),
             transcribe: Transcribe::default(),
         }

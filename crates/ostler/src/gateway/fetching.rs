@@ -15,7 +15,7 @@ use crate::{
     id::JobId,
     media::{
         Rules,
-        incoming::{Fetcher, LIMIT, Wanted},
+        incoming::{Fetcher, LIMIT, SPARE, Wanted},
         transcribe::{self, Recording},
     },
 };
@@ -60,7 +60,7 @@ async fn fill(fetcher: &Fetcher, rules: &Rules, job: JobId, payload: &mut Payloa
     let Some(root) = rules.dir.as_deref().filter(|_| is_due(rules, payload)) else { return };
     let media = &payload.details.media;
     let (vouched, caps) = (rules.vouched(&payload.channel), rules.caps);
-    let wanted = Wanted { job, media, root, vouched, caps, until };
+    let wanted = Wanted { job, media, root, vouched, caps, spare: SPARE, until };
     let fetched = fetcher.fetch(wanted).await;
     for (media, fetched) in payload.details.media.iter_mut().zip(fetched) {
         fetched.note(media);

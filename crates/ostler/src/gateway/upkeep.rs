@@ -64,8 +64,11 @@ pub(crate) async fn keep_up(
                     let (events, history) = (policy.event_retention, policy.archive.kept());
                     Keep { events, history, ..Keep::default() }
                 };
-                let media = policy.borrow().media.dir.clone();
-                clear_media(media).await;
+                let (media, most) = {
+                    let policy = policy.borrow();
+                    (policy.media.dir.clone(), policy.media.most_kept)
+                };
+                clear_media(&tools.store, media, most).await;
                 tools.store.clean_up(keep, Millis::now()).await.map(drop)
             }
         };
@@ -84,11 +87,19 @@ async fn clear_offers(dir: Option<PathBuf>) {
     }
 }
 
-/// Removes files that came with messages long ago.
-async fn clear_media(dir: Option<PathBuf>) {
+/// Removes files that came with messages long ago, and the oldest if there are too
+/// many; none of a message that is not dealt with.
+async fn clear_media(store: &Store, dir: Option<PathBuf>, most: Option<u64>) {
     let Some(dir) = dir else { return };
-    let since = Millis::now().before(folder::KEPT);
-    let cleared = task::spawn_blocking(move || folder::clear(&dir, since)).await;
+    let needed = match store.read((), |conn, ()| Box::pin(jobs::not_over(conn))).await {
+        Ok(needed) => needed.into_iter().collect(),
+        Err(error) => {
+            tracing::warn!(%error, "old attachments are not removed: nobody knows which are needed");
+            return;
+        }
+    };
+    let keep = folder::Keep { since: Millis::now().before(folder::KEPT), most, needed };
+    let cleared = task::spawn_blocking(move || folder::clear(&dir, &keep)).await;
     if let Ok(Err(error)) = cleared {
         tracing::warn!(%error, "old attachments cannot be removed");
     }

@@ -36,6 +36,8 @@ use crate::{
 
 /// For how long a link works.
 pub(crate) const VALID: Duration = Duration::from_secs(2 * 60);
+/// How far the clock may be set back while links work: it is set right now and then.
+const SLACK: Duration = Duration::from_secs(60);
 /// How many files are on offer at once, and how large they may be together.
 const MOST: usize = 100;
 const TOGETHER: u64 = 512 * MEGABYTE;
@@ -113,10 +115,10 @@ impl Entry {
         format!("{}-{hash}-{name}", until.0)
     }
 
-    /// Whether its link works. One that works for longer than any was made before
+    /// Whether its link works. One that works for much longer than any was made before
     /// somebody set the clock.
     fn is_valid(&self, now: Millis) -> bool {
-        now < self.until && self.until <= now.after(VALID)
+        now < self.until && self.until <= now.after(VALID).after(SLACK)
     }
 }
 
@@ -150,7 +152,7 @@ impl Hosting {
             (part, to)
         };
         to.write_all(bytes)?;
-        part.keep(&entry)?;
+        part.keep(&to, &entry)?;
         Ok(Link(word))
     }
 
@@ -211,19 +213,23 @@ impl Hosting {
 
 /// Removes what is over; returns how many files are left, and how large they are.
 fn sweep(folder: &Folder, now: Millis) -> io::Result<(usize, u64)> {
-    let (mut n_files, mut n_bytes) = (0, 0_u64);
+    let (mut n_files, mut n_bytes, mut trouble) = (0, 0_u64, None);
     for name in names(folder)? {
         let Some(entry) = Entry::read(&name) else { continue };
         if !entry.is_valid(now) {
             match unlinkat(folder.fd(), &name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => continue,
-                Err(error) => return Err(error.into()),
+                // It takes up room; the others go, and there may be further ones.
+                Err(error) => trouble = trouble.or(Some(error)),
             }
         }
         // Somebody may have fetched it meanwhile.
         let Ok(stat) = statat(folder.fd(), &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
         n_files += 1;
         n_bytes = n_bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(u64::MAX));
+    }
+    if let Some(error) = trouble {
+        tracing::warn!(%error, "a file that was on offer cannot be removed");
     }
     Ok((n_files, n_bytes))
 }

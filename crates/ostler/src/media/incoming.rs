@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use super::{
+    MEGABYTE,
     caps::Caps,
     folder::{Folder, Part},
     kind::{self, HEAD, Sort},
@@ -36,6 +37,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// How long everything may take that a turn begins with.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
+/// How much of the disk is left alone, in bytes: the store has to go on.
+pub(crate) const SPARE: u64 = 100 * MEGABYTE;
+
 /// What is to be fetched, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
@@ -45,6 +49,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) root: &'a Path,
     pub(crate) vouched: &'a [Vouched],
     pub(crate) caps: Caps,
+    /// How much of the disk is left alone, in bytes.
+    pub(crate) spare: u64,
     /// When nothing more is waited for.
     pub(crate) until: Instant,
 }
@@ -96,6 +102,8 @@ pub(crate) enum Trouble {
     Private,
     #[error("its address is none from which files of this chat come")]
     Strange,
+    #[error("there is too little room on the disk")]
+    NoRoom,
     #[error("the disk is full")]
     DiskFull,
     #[error("it could not be stored: {0}")]
@@ -137,8 +145,9 @@ impl Fetcher {
         let mut all = Vec::with_capacity(wanted.media.len());
         for (number, media) in (1..).zip(wanted.media) {
             all.push(match media {
-                Media { path: None, url: Some(url), .. } => {
-                    self.fetch_one(wanted, number, url).await.unwrap_or_else(|trouble| {
+                Media { path: None, url: Some(url), media_type, .. } => {
+                    let said = media_type.as_deref();
+                    self.fetch_one(wanted, number, url, said).await.unwrap_or_else(|trouble| {
                         tracing::warn!(job = %wanted.job, number, %trouble, "an attachment is missing");
                         Fetched::Missing(trouble)
                     })
@@ -154,32 +163,39 @@ impl Fetcher {
         wanted: Wanted<'_>,
         number: usize,
         url: &str,
+        said: Option<&str>,
     ) -> Result<Fetched, Trouble> {
         let url = Url::parse(url).map_err(|_| Trouble::Strange)?;
         let vouched = wanted.vouched.iter().find(|vouched| vouched.at.have(&url));
         let vouched = vouched.ok_or(Trouble::Strange)?;
         let name = format!("{number}-{}", name::of_url(&url));
         let (root, job, found) = (wanted.root.to_owned(), wanted.job, name.clone());
-        let (path, place) = blocking(move || {
+        let (path, place, free) = blocking(move || {
             let folder = Folder::open(&root, job)?;
-            Ok((folder.path(&found), Place::of(&folder, &found, number)?))
+            Ok((folder.path(&found), Place::of(&folder, &found, number)?, folder.free()?))
         })
         .await?;
+        let kind = |start: &[u8]| kind::of_received(start, &name, said);
         let start = match place {
             Place::There(start) => start,
             Place::Free(part, file) => {
+                if free.saturating_sub(wanted.caps.most()) < wanted.spare {
+                    return Err(Trouble::NoRoom);
+                }
                 let mut file = tokio::fs::File::from_std(file);
-                let download = self.download(vouched, &url, wanted.caps, &mut file);
+                let to = To { caps: wanted.caps, kind: &kind, file: &mut file };
+                let download = self.download(vouched, &url, to);
                 let downloaded = time::timeout_at(wanted.until, download).await;
                 let start = downloaded.unwrap_or(Err(Trouble::TooSlow))?;
-                blocking(move || part.keep(&name)).await?;
+                let (file, name) = (file.into_std().await, name.clone());
+                blocking(move || part.keep(&file, &name)).await?;
                 start
             }
         };
         let Some(path) = path.to_str() else {
             return Err(Trouble::NotStored("its path is no text".to_owned()));
         };
-        Ok(Fetched::File { path: path.to_owned(), kind: kind::of(&start) })
+        Ok(Fetched::File { path: path.to_owned(), kind: kind(&start) })
     }
 
     /// Writes what is at a URL to a file, and returns how it begins.
@@ -187,8 +203,7 @@ impl Fetcher {
         &self,
         vouched: &Vouched,
         url: &Url,
-        caps: Caps,
-        file: &mut (impl AsyncWrite + Unpin),
+        to: To<'_, impl AsyncWrite + Unpin>,
     ) -> Result<Vec<u8>, Trouble> {
         let mut waits = vouched.waits.iter();
         let response = loop {
@@ -206,7 +221,7 @@ impl Fetcher {
             (Some(_) | None, Some(_)) => return Err(Trouble::Moved),
         };
         match response.status() {
-            StatusCode::OK => receive(response, caps, file).await,
+            StatusCode::OK => receive(response, to).await,
             StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::GONE => Err(Trouble::Gone),
             status if status.is_redirection() => Err(Trouble::Moved),
             status => Err(Trouble::Status(status.as_u16())),
@@ -261,13 +276,21 @@ impl Place {
     }
 }
 
+/// Where the body of an answer goes.
+struct To<'a, F> {
+    caps: Caps,
+    /// What it is, by how it begins.
+    kind: &'a (dyn Fn(&[u8]) -> &'static str + Sync),
+    file: &'a mut F,
+}
+
 /// Writes the body of an answer to a file, and returns how it begins. A body that
 /// has no end is cut, and so is one that turns out to be of a smaller sort.
 async fn receive(
     mut response: Response,
-    caps: Caps,
-    file: &mut (impl AsyncWrite + Unpin),
+    to: To<'_, impl AsyncWrite + Unpin>,
 ) -> Result<Vec<u8>, Trouble> {
+    let To { caps, kind, file } = to;
     let within = |length: u64, most: u64| {
         if length > most { Err(Trouble::TooLarge(most)) } else { Ok(()) }
     };
@@ -278,7 +301,7 @@ async fn receive(
         let missing = HEAD.saturating_sub(start.len()).min(chunk.len());
         start.extend_from_slice(chunk.get(..missing).unwrap_or_default());
         if missing > 0 && start.len() == HEAD {
-            most = caps.of(Sort::of(kind::of(&start)));
+            most = caps.of(Sort::of(kind(&start)));
             within(promised, most)?;
         }
         length = length.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
@@ -286,7 +309,7 @@ async fn receive(
         file.write_all(&chunk).await?;
     }
     // Of a short one it is known only now what it is.
-    within(length, caps.of(Sort::of(kind::of(&start))))?;
+    within(length, caps.of(Sort::of(kind(&start))))?;
     // And whether all of it was written.
     file.flush().await?;
     Ok(start)

@@ -75,13 +75,35 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("text/plain", "rtf", "text/rtf"),
 ];
 
+/// Files that hold films or recordings and begin alike: what they are taken for, and
+/// what they are if they are said to be recordings.
+const RECORDED: [(&str, &str); 3] =
+    [("video/mp4", "audio/mp4"), ("video/3gpp", "audio/3gpp"), ("video/webm", "audio/webm")];
+/// How the names of recordings of those sorts end.
+const RECORDINGS: [&str; 3] = ["m4a", "3ga", "weba"];
+
+/// Returns the media type of a file that came, which begins with these bytes. What it
+/// holds says what it is; only whether there is nothing but sound in it, its beginning
+/// does not tell, and so its name does, or the type that it was said to be of.
+pub(crate) fn of_received(start: &[u8], name: &str, said: Option<&str>) -> &'static str {
+    let kind = of(start);
+    let is_recording = said.is_some_and(|said| Sort::of(said) == Sort::Audio)
+        || ending(name).is_some_and(|ending| RECORDINGS.contains(&ending.as_str()));
+    let is_it = |(film, _): &&(&str, &str)| is_recording && *film == kind;
+    RECORDED.iter().find(is_it).map_or(kind, |(_, recording)| *recording)
+}
+
 /// Returns the media type of a file that begins with these bytes, where its name says
 /// more than they do.
 pub(crate) fn of_named(start: &[u8], name: &str) -> &'static str {
     let kind = of(start);
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    let ending = ending(name);
     let is_it = |(of, end, _): &&(&str, &str, &str)| *of == kind && ending.as_deref() == Some(*end);
     NAMED.iter().find(is_it).map_or(kind, |(_, _, exact)| *exact)
+}
+
+fn ending(name: &str) -> Option<String> {
+    name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase())
 }
 
 /// The sorts of files that have a limit of their own.
@@ -97,7 +119,8 @@ pub(crate) enum Sort {
 impl Sort {
     /// Returns the sort of a media type.
     pub(crate) fn of(kind: &str) -> Self {
-        match kind.split_once('/').map(|(sort, _)| sort) {
+        let sort = kind.split_once('/').map(|(sort, _)| sort.to_ascii_lowercase());
+        match sort.as_deref() {
             Some("image") => Self::Image,
             Some("audio") => Self::Audio,
             Some("video") => Self::Video,
@@ -190,6 +213,31 @@ mod tests {
         assert_eq!(of_named(b"\x89PNG\r\n\x1a\n", "a.docx"), "image/png");
         assert_eq!(of_named(b"a;b", "a.csv"), "text/csv");
         assert_eq!(of_named(b"\x7fELF", "a.csv"), UNKNOWN);
+    }
+
+    #[test]
+    fn what_was_said_of_a_file_tells_recordings_from_films_and_nothing_else() {
+        let mp42: &[u8] = b"\0\0\0\x20ftypmp42\0\0\x02\0";
+        let (threegp, webm): (&[u8], &[u8]) = (b"\0\0\0\x20ftyp3gp4", b"\x1a\x45\xdf\xa3");
+        let png: &[u8] = b"\x89PNG\r\n\x1a\n";
+        for (start, name, said, kind) in [
+            (mp42, "voice.mp4", Some("audio/mp4"), "audio/mp4"),
+            (mp42, "voice.M4A", None, "audio/mp4"),
+            (mp42, "voice.mp4", Some("video/mp4"), "video/mp4"),
+            (mp42, "voice.mp4", None, "video/mp4"),
+            (threegp, "voice.3ga", None, "audio/3gpp"),
+            (threegp, "voice", Some("Audio/3gpp; codecs=samr"), "audio/3gpp"),
+            (threegp, "film.3gp", None, "video/3gpp"),
+            (webm, "voice.weba", None, "audio/webm"),
+            (webm, "film.webm", Some("application/octet-stream"), "video/webm"),
+            (png, "voice.m4a", Some("audio/mp4"), "image/png"),
+            (b"\x7fELF", "voice.m4a", Some("audio/mp4"), UNKNOWN),
+            (b"OggS", "film.mp4", Some("video/mp4"), "audio/ogg"),
+        ] {
+            assert_eq!(of_received(start, name, said), kind, "{name} {said:?}");
+        }
+        // What goes out is offered as what more services take.
+        assert_eq!(of_named(mp42, "song.m4a"), "video/mp4");
     }
 
     proptest! {

@@ -2,6 +2,8 @@
 
 use reqwest::Url;
 
+use crate::unruly::is_unruly;
+
 /// The longest name, in bytes.
 const LONGEST: usize = 100;
 /// The longest ending that is kept when a name is cut.
@@ -24,8 +26,9 @@ pub(crate) fn of_url(url: &Url) -> String {
 /// option, nothing that is shown otherwise than it is, and not too long.
 pub(crate) fn harmless(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    // Everything that turns the direction of writing is among the others.
-    let is_plain = |c: char| c.is_alphanumeric() || ['.', '-', '_'].contains(&c);
+    // There are letters that nobody sees.
+    let is_letter = |c: char| c.is_alphanumeric() && !is_unruly(c);
+    let is_plain = |c: char| is_letter(c) || ['.', '-', '_'].contains(&c);
     let name: String = name
         .chars()
         .filter(|c| !c.is_control())
@@ -89,6 +92,8 @@ mod tests {
             ("a/b/", "file"),
             ("a\u{202e}gpj.exe", "a_gpj.exe"),
             ("a\u{200b}\u{2066}b.txt", "a__b.txt"),
+            ("a\u{3164}\u{115f}b\u{1160}.txt", "a__b_.txt"),
+            ("\u{ffa0}\u{17b4}", "file"),
             (".", "file"),
             ("..", "file"),
             ("...", "file"),
@@ -138,7 +143,8 @@ mod tests {
             let becomes = harmless(&name);
             prop_assert!((1..=LONGEST).contains(&becomes.len()));
             prop_assert!(!becomes.starts_with(['.', '-']));
-            let is_good = |c: char| c.is_alphanumeric() || "._-".contains(c);
+            let is_letter = |c: char| c.is_alphanumeric() && !is_unruly(c);
+            let is_good = |c: char| is_letter(c) || "._-".contains(c);
             prop_assert!(becomes.chars().all(is_good), "{:?}", becomes);
             prop_assert_eq!(harmless(&becomes), becomes);
         }

@@ -4,8 +4,9 @@
 //! that is hidden there, nor what the gateway keeps for itself.
 //!
 //! What is read is what was checked: a file is opened step by step from the folder
-//! in which it may lie, and no step follows a link, so that nobody can put
-//! something else in its place meanwhile.
+//! in which it may lie, and neither that folder nor any step below it may be a link,
+//! so that nobody can put something else in its place meanwhile. What is above the
+//! folder is trusted: whoever can change that has more than its files.
 
 use std::{
     fs::{self, File},

@@ -13,10 +13,16 @@ use reqwest::Url;
 const MARK: &str = "MEDIA:";
 /// The longest place that is taken for one, in bytes.
 const LONGEST: usize = 4096;
+/// How much behind a mark is looked at: the longest place, and what stands around it.
+const ROOM: usize = LONGEST + 16;
 /// The longest ending of a name that makes it look like a file.
 const EXTENSION: usize = 10;
+/// The longest number of a point of a list.
+const DIGITS: usize = 9;
+/// The most marks of emphasis around something.
+const EMPHASIS: usize = 3;
 /// What may stand around a token or around its place.
-const PAIRS: [(char, char); 10] = [
+const PAIRS: [(char, char); 13] = [
     ('"', '"'),
     ('\'', '\''),
     ('`', '`'),
@@ -27,9 +33,16 @@ const PAIRS: [(char, char); 10] = [
     ('(', ')'),
     ('[', ']'),
     ('{', '}'),
+    ('「', '」'),
+    ('『', '』'),
+    ('（', '）'),
 ];
 /// Those of them that are quotes.
-const QUOTES: &str = "\"'`“‘«";
+const QUOTES: &str = "\"'`“‘«「『";
+/// What ends a word in languages that have no blanks between words.
+const STOPS: &str = "。、，；：！？";
+/// Between two tokens one of them is enough.
+const BETWEEN: [char; 3] = [',', ';', '|'];
 
 /// An answer without its tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,33 +95,53 @@ pub(crate) fn take(text: &str) -> Taken {
 struct Fence {
     mark: char,
     length: usize,
-    /// Whether something is behind it, so that it can only begin one.
-    is_named: bool,
+    /// Whether something is behind it, or it begins a point of a list: then it can
+    /// only begin one.
+    is_beginning: bool,
 }
 
 impl Fence {
     fn closes(self, open: Self) -> bool {
-        self.mark == open.mark && self.length >= open.length && !self.is_named
+        self.mark == open.mark && self.length >= open.length && !self.is_beginning
     }
 }
 
 fn fence(line: &str) -> Option<Fence> {
-    // In lists and quotations they are further to the right.
-    let line = line.trim_start_matches([' ', '\t', '>']);
+    let (line, is_point) = within(line);
     let mark = line.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
     let behind = line.trim_start_matches(mark);
     let length = line.len() - behind.len();
     let is_code_in_line = mark == '`' && behind.contains('`');
-    let is_named = !behind.trim().is_empty();
-    (length >= 3 && !is_code_in_line).then_some(Fence { mark, length, is_named })
+    let is_beginning = is_point || !behind.trim().is_empty();
+    (length >= 3 && !is_code_in_line).then_some(Fence { mark, length, is_beginning })
+}
+
+/// Returns what stands in the lists and quotations that a line is in, and whether it
+/// begins a point of one of those lists.
+fn within(line: &str) -> (&str, bool) {
+    let (mut line, mut is_point) = (line, false);
+    loop {
+        line = line.trim_start_matches([' ', '\t', '>']);
+        let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let behind = match line.len() - number.len() {
+            0 => line.strip_prefix(['-', '*', '+']),
+            1..=DIGITS => number.strip_prefix(['.', ')']),
+            _ => None,
+        };
+        match behind.filter(|behind| behind.starts_with([' ', '\t'])) {
+            Some(behind) => (line, is_point) = (behind, true),
+            None => return (line, is_point),
+        }
+    }
 }
 
 /// Whether nothing is left of a line that anybody would miss.
 fn is_empty(line: &str) -> bool {
-    let line = line.trim();
+    // Emphasis of nothing, and rows of tables with nothing in them.
+    let line = line.trim_matches(|c: char| c.is_whitespace() || "*_|".contains(c));
     let digits = line.strip_suffix(['.', ')']).unwrap_or("none");
-    let is_number = digits.len() <= 9 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    line.is_empty() || ["-", "*", "+", "•"].contains(&line) || (!digits.is_empty() && is_number)
+    let is_number = digits.len() <= DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    line.is_empty() || ["-", "+", "•"].contains(&line) || (!digits.is_empty() && is_number)
 }
 
 /// Returns a line without its tokens, and what they name; nothing if there are none.
@@ -119,24 +152,26 @@ fn take_from_line(line: &str) -> Option<(String, Vec<String>)> {
 
 fn take_once(line: &str) -> Option<(String, Vec<String>)> {
     let (mut left, mut tokens) = (String::new(), Vec::new());
+    let mut is_blank = true;
     // Up to here it is in `left`, or was taken; from here on marks are looked for.
     let (mut copied, mut from) = (0, 0);
     while let Some(at) = line.get(from..)?.find(MARK).map(|at| from + at) {
-        let before = line.get(..at)?.chars().next_back();
-        if before.is_some_and(|before| !before.is_whitespace() && closer(before).is_none()) {
+        if !may_precede(line.get(..at)?) {
             from = at + MARK.len();
             continue;
         }
-        let found = read(line, at, before);
+        let found = read(line, at);
         from = found.end;
         if found.places.is_empty() {
             continue;
         }
-        left.push_str(line.get(copied..found.start)?);
+        let before = line.get(copied..found.start)?;
+        is_blank &= before.trim().is_empty();
+        left.push_str(before);
         tokens.extend(found.places);
         copied = found.end;
         // One of the blanks around it goes with it.
-        if left.trim().is_empty() {
+        if is_blank {
             let rest = line.get(copied..)?;
             copied += rest.len() - rest.trim_start_matches([' ', '\t']).len();
             from = copied;
@@ -149,6 +184,19 @@ fn take_once(line: &str) -> Option<(String, Vec<String>)> {
     (!tokens.is_empty() && fence(&left).is_none()).then_some((left, tokens))
 }
 
+/// Whether a mark may follow a text: not within a word, an option or an address, such
+/// as `SOCIALMEDIA:` or `EXT-X-MEDIA:`.
+fn may_precede(text: &str) -> bool {
+    let Some(last) = text.chars().next_back() else { return true };
+    match last {
+        '_' | '-' | '+' | '#' | '~' => {
+            text.trim_end_matches(last).chars().next_back().is_none_or(char::is_whitespace)
+        }
+        '/' | '\\' | '=' | '&' | '$' | '%' | '@' => false,
+        _ => !last.is_alphanumeric(),
+    }
+}
+
 /// Something behind a mark, from one place in the line to another.
 struct Found {
     start: usize,
@@ -157,13 +205,16 @@ struct Found {
     places: Vec<String>,
 }
 
-/// Reads what stands behind the mark at a place.
-fn read(line: &str, at: usize, before: Option<char>) -> Found {
+/// Reads what stands behind the mark at a place. However long the line is, only so
+/// much of it is looked at that all marks together cost no more than the line.
+fn read(line: &str, at: usize) -> Found {
+    let before = line.get(..at).unwrap_or_default();
     let behind = line.get(at + MARK.len()..).unwrap_or_default();
     let rest = behind.trim_start_matches([' ', '\t']);
     let begins = line.len() - rest.len();
+    let rest = rest.get(..rest.floor_char_boundary(ROOM)).unwrap_or_default();
     let own = rest.chars().next().and_then(|first| Some((first, closer(first)?)));
-    let around = before.and_then(|before| Some((before, closer(before)?)));
+    let around = before.chars().next_back().and_then(|before| Some((before, closer(before)?)));
     let quoted = around.filter(|(open, _)| QUOTES.contains(*open));
     // Which bytes of the rest are the place, where what stands around it ends, and
     // whether that begins before the mark.
@@ -173,14 +224,12 @@ fn read(line: &str, at: usize, before: Option<char>) -> Found {
         } else if let Some((inner, length)) = quoted.and_then(|(_, close)| between(rest, close)) {
             (places(inner), length, true)
         } else {
-            let word = rest.split(char::is_whitespace).next().unwrap_or_default();
-            let inner = bare(word);
-            (place(inner).into_iter().collect(), inner.len(), false)
+            let (inner, length) = emphasised(first_word(rest));
+            (place(inner).into_iter().collect(), length, false)
         };
     let mut found = Found { start: at, end: begins + length, places };
     let mut tail = line.get(found.end..).unwrap_or_default();
-    let is_over = tail.trim_start_matches(is_behind).chars().next();
-    if !is_over.is_none_or(char::is_whitespace) {
+    if !may_end(line, found.end) {
         found.places.clear();
     }
     if found.places.is_empty() {
@@ -196,15 +245,71 @@ fn read(line: &str, at: usize, before: Option<char>) -> Found {
         }
         Some(_) | None => {}
     }
-    if tail.starts_with([',', '.']) {
-        found.end += 1;
+    let marks = emphasis(line.get(..found.start).unwrap_or_default().chars().rev());
+    if let Some(behind) = marks.and_then(|marks| tail.strip_prefix(marks)) {
+        found.start -= tail.len() - behind.len();
+        found.end += tail.len() - behind.len();
+        tail = behind;
     }
+    let stop = tail.chars().next().filter(|c| [',', ';', '.', '，', '、', '；', '。'].contains(c));
+    found.end += stop.map_or(0, char::len_utf8);
     found
 }
 
+/// Whether a token may end at a place.
+fn may_end(line: &str, at: usize) -> bool {
+    let rest = line.get(at..).unwrap_or_default().trim_start_matches(is_behind);
+    let over = line.get(..line.len() - rest.len()).unwrap_or_default();
+    // Those that are as wide as a sign need no blank behind them.
+    let is_wide = |c: char| STOPS.contains(c) || ['」', '』', '）'].contains(&c);
+    rest.chars().next().is_none_or(|next| next.is_whitespace() || next == '<')
+        || over.ends_with(is_wide)
+        || (over.ends_with(BETWEEN) && rest.starts_with(MARK))
+}
+
+/// Returns what a text begins with, up to where a place would have to end that nothing
+/// stands around.
+fn first_word(text: &str) -> &str {
+    let is_end = |(at, c): &(usize, char)| {
+        let is_before_another = || text.get(at + 1..).is_some_and(|rest| rest.starts_with(MARK));
+        c.is_whitespace()
+            || *c == '<'
+            || STOPS.contains(*c)
+            || (BETWEEN.contains(c) && is_before_another())
+    };
+    let end = text.char_indices().find(is_end).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or_default()
+}
+
+/// Returns a word without what belongs to the sentence around it and without marks of
+/// emphasis around itself, and where it ends.
+fn emphasised(word: &str) -> (&str, usize) {
+    let inner = bare(word);
+    let tail = word.get(inner.len()..).unwrap_or_default();
+    let marks = emphasis(inner.chars()).filter(|marks| tail.starts_with(marks));
+    match marks.and_then(|marks| Some((inner.strip_prefix(marks)?, marks))) {
+        Some((within, marks)) => (within, inner.len() + marks.len()),
+        None => (inner, inner.len()),
+    }
+}
+
+/// Returns the marks of emphasis that come first, if that is what they are.
+fn emphasis(mut chars: impl Iterator<Item = char>) -> Option<&'static str> {
+    let first = chars.next()?;
+    let all = match first {
+        '*' => "***",
+        '_' => "___",
+        _ => return None,
+    };
+    let n_more = chars.take(EMPHASIS).take_while(|c| *c == first).count();
+    all.get(..n_more + 1)
+}
+
 /// Returns what stands between the bracket or quote that a text begins with and its
-/// counterpart, and where that ends. Brackets may have others of their sort within.
+/// counterpart, and where that ends. Brackets may have others of their sort within,
+/// but no token.
 fn enclosed(text: &str, open: char, close: char) -> Option<(&str, usize)> {
+    let text = text.split(MARK).next()?;
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
         match c {
@@ -231,23 +336,38 @@ fn places(inner: &str) -> Vec<String> {
     if !inner.contains(MARK) {
         return place(inner).into_iter().collect();
     }
-    let words = inner.split_whitespace().enumerate().map(|(n, word)| match n {
-        0 => place(bare(word)),
-        _ => place(bare(word.strip_prefix(MARK)?)),
-    });
-    words.collect::<Option<_>>().unwrap_or_default()
+    let (mut places, mut rest) = (Vec::new(), inner);
+    loop {
+        let word = first_word(rest);
+        let Some(place) = place(bare(word)) else { return Vec::new() };
+        places.push(place);
+        rest = rest.get(word.len()..).unwrap_or_default();
+        rest = rest.trim_start_matches(|c: char| {
+            c.is_whitespace() || BETWEEN.contains(&c) || STOPS.contains(c)
+        });
+        match rest.strip_prefix(MARK) {
+            Some(behind) => rest = behind,
+            None if rest.is_empty() => return places,
+            None => return Vec::new(),
+        }
+    }
 }
 
 /// Returns a word without what belongs to the sentence around it.
 fn bare(word: &str) -> &str {
+    if !word.ends_with(is_behind) {
+        return word;
+    }
     let mut bare = word;
+    let count = |c: char| word.matches(c).count();
+    let mut pairs = PAIRS.map(|(open, close)| (open, close, count(open), count(close)));
     while let Some(last) = bare.chars().next_back().filter(|last| is_behind(*last)) {
-        let open = PAIRS.iter().find(|(open, close)| *close == last && open != close);
-        let is_its_own = open.is_some_and(|(open, close)| {
-            bare.matches(*open).count() >= bare.matches(*close).count()
-        });
-        if is_its_own {
-            break;
+        let pair = pairs.iter_mut().find(|(open, close, ..)| *close == last && open != close);
+        if let Some((_, _, n_opened, n_closed)) = pair {
+            if n_opened >= n_closed {
+                break;
+            }
+            *n_closed -= 1;
         }
         bare = bare.strip_suffix(last).unwrap_or_default();
     }
@@ -261,6 +381,10 @@ fn place(inner: &str) -> Option<String> {
         inner = inner.strip_prefix(*open)?.strip_suffix(*close)?.trim();
     }
     if inner.len() > LONGEST || inner.contains(char::is_control) || inner.contains(MARK) {
+        return None;
+    }
+    // Emphasis that does not end with it, or a pattern.
+    if inner.starts_with('*') {
         return None;
     }
     let is_place = match scheme(inner) {
@@ -296,7 +420,9 @@ fn is_path(text: &str) -> bool {
 
 /// Whether a character may follow a token without being a part of it.
 fn is_behind(c: char) -> bool {
-    [',', '.', ';', ':', '!', '?'].contains(&c) || PAIRS.iter().any(|(_, close)| *close == c)
+    [',', '.', ';', ':', '!', '?', '*', '_', '|'].contains(&c)
+        || STOPS.contains(c)
+        || PAIRS.iter().any(|(_, close)| *close == c)
 }
 
 /// Returns what closes what a character opens.

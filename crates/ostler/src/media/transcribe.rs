@@ -171,8 +171,12 @@ fn name(number: usize) -> String {
 async fn kept(root: &Path, recording: Recording<'_>) -> Option<String> {
     let (root, Recording { job, number, .. }) = (root.to_owned(), recording);
     let read = move || Folder::open(&root, job)?.start_of(&name(number), LONGEST);
-    let bytes = task::spawn_blocking(read).await.ok()?.ok()??;
-    readable(&bytes)
+    let read =
+        task::spawn_blocking(read).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+    let bytes = read.inspect_err(|error| {
+        tracing::warn!(%job, number, %error, "a transcript that was kept cannot be read");
+    });
+    readable(&bytes.ok()??)
 }
 
 async fn keep(root: &Path, recording: Recording<'_>, text: String) -> io::Result<()> {
@@ -181,7 +185,7 @@ async fn keep(root: &Path, recording: Recording<'_>, text: String) -> io::Result
         let (part, mut file) =
             Folder::open(&root, job)?.begin_as(format!("{}.part", name(number)))?;
         file.write_all(text.as_bytes())?;
-        part.keep(&name(number))
+        part.keep(&file, &name(number))
     };
     task::spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }

@@ -10,8 +10,9 @@ use crate::config::Secret;
 /// Where Twilio keeps what came with messages, unless its API is elsewhere.
 const OF_TWILIO: &str = "api.twilio.com";
 /// Where it sends those on to who showed that they may have a file; and where files
-/// are that came before that had to be shown.
-const BEYOND_TWILIO: [&str; 2] = [".twiliocdn.com", "s3-external-1.amazonaws.com"];
+/// are that came before that had to be shown, on a host that has everybody's.
+const BEYOND_TWILIO: [&str; 2] =
+    [".twiliocdn.com", "s3-external-1.amazonaws.com/media.twiliocdn.com/"];
 
 /// The same for what came in groups.
 const OF_GROUPS: &str = "mcs.us1.twilio.com";
@@ -23,36 +24,41 @@ const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
 /// Some hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hosts {
-    /// As [`host`] writes them. One that begins with a dot stands for all below it.
+    /// As [`host`] writes them. One that begins with a dot stands for all below it;
+    /// of one with a path it is only what lies there.
     names: Vec<String>,
-    /// Whether they may be on this machine or in a private network, and without
-    /// encryption.
+    /// Whether they may be on this machine or in a private network.
     pub(crate) may_be_private: bool,
+    /// Whether they may be asked without encryption.
+    may_be_plain: bool,
 }
 
 impl Hosts {
     /// Takes hosts of the public Internet.
     pub(crate) fn public<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let names = names.into_iter().map(str::to_owned).collect();
-        Self { names, may_be_private: false }
+        Self { names, may_be_private: false, may_be_plain: false }
     }
 
     /// Takes the host of a service that the operator has himself, which may be on
-    /// this machine. Nothing, if the URL has none.
+    /// this machine; without encryption only if the URL is. Nothing, if it has none.
     pub(crate) fn own(url: &str) -> Option<Self> {
-        let name = host(&Url::parse(url).ok()?)?;
-        Some(Self { names: vec![name], may_be_private: true })
+        let url = Url::parse(url).ok()?;
+        let may_be_plain = url.scheme() == "http";
+        Some(Self { names: vec![host(&url)?], may_be_private: true, may_be_plain })
     }
 
     /// Whether a URL leads to one of them, in a way that may be gone.
     pub(crate) fn have(&self, url: &Url) -> bool {
         let Some(host) = host(url) else { return false };
         let is_it = |name: &String| {
-            if name.starts_with('.') { host.ends_with(name.as_str()) } else { *name == host }
+            let (name, path) = name.split_at(name.find('/').unwrap_or(name.len()));
+            let is_host = if name.starts_with('.') { host.ends_with(name) } else { name == host };
+            is_host && url.path().starts_with(path)
         };
         let is_fit = match url.scheme() {
             "https" => true,
-            "http" => self.may_be_private,
+            "http" => self.may_be_plain,
             _ => false,
         };
         let is_anonymous = url.username().is_empty() && url.password().is_none();
@@ -148,6 +154,11 @@ mod tests {
             "https://evil.example#.twiliocdn.com",
             "https://u@mms.twiliocdn.com/",
             "https://mms.twiliocdn.com@evil.example/",
+            "https://s3-external-1.amazonaws.com/evil/media.twiliocdn.com/a",
+            "https://s3-external-1.amazonaws.com/media.twiliocdn.com.evil/a",
+            "https://s3-external-1.amazonaws.com/media.twiliocdn.com/../evil/a",
+            "https://s3-external-1.amazonaws.com/media.twiliocdn.com/%2e%2E/evil/a",
+            "https://s3-external-1.amazonaws.com/",
             "https://evil.s3-external-1.amazonaws.com/",
             "https://s3.amazonaws.com/",
             "https://127.0.0.1/",
@@ -170,6 +181,16 @@ mod tests {
         assert!(have(&own.at, "http://127.0.0.1:8080/a") && own.at.may_be_private);
         assert!(!have(&own.at, "https://api.twilio.com/"));
         assert!(!have(&own.onward.unwrap(), "https://mms.twiliocdn.com/"));
+    }
+
+    #[test]
+    fn who_is_asked_with_encryption_is_not_asked_without() {
+        let own = Vouched::twilio(Some("https://twilio.example/x"), None);
+        for hosts in [own.at, own.onward.unwrap()] {
+            assert!(have(&hosts, "https://twilio.example/a") && hosts.may_be_private);
+            assert!(!have(&hosts, "http://twilio.example/a"));
+            assert!(!have(&hosts, "http://twilio.example:443/a"));
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     clock::Millis,
     id::JobId,
-    store::{Store, StoreError, Topic, Woken, audit, testing::on_both},
+    store::{Store, StoreError, Topic, Woken, audit, jobs, testing::on_both},
 };
 
 const NOW: Millis = Millis(1_000_000);
@@ -335,6 +335,24 @@ on_both! {
         assert_eq!(listed, ids);
         let ready = queue.list(Some(JobState::Ready), None, 9).await.unwrap();
         assert_eq!(ready.iter().map(|job| job.id).collect::<Vec<_>>(), [ids[4]]);
+    }
+
+    async fn jobs_of_which_something_becomes_yet_are_known(store: Store) {
+        let queue = queue(store.clone());
+        let (done, running) = (add(&queue, "a", job()).await, add(&queue, "b", job()).await);
+        let waiting = add(&queue, "b", job()).await;
+        let ticket = claim(&queue).await.unwrap();
+        assert_eq!(ticket.job, done);
+        assert_eq!(claim(&queue).await.unwrap().job, running);
+        queue.finish(&ticket, JobEnd::Done, NOW).await.unwrap();
+        let ready = add(&queue, "c", job()).await;
+        let found = store.read((), |conn, ()| Box::pin(jobs::not_over(conn))).await;
+        let found: Result<Vec<JobId>, StoreError> = found;
+        let mut found = found.unwrap();
+        found.sort_unstable();
+        let mut expected = vec![running, waiting, ready];
+        expected.sort_unstable();
+        assert_eq!(found, expected);
     }
 
     async fn those_who_wait_for_jobs_are_woken(store: Store) {

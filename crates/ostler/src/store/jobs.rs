@@ -22,8 +22,8 @@ pub(crate) use self::{
     },
     lease::{Renewed, cancel_requested_of, claim, expired, next_due, renew_all, seize},
     look::{
-        Unanswered, count_by_state, is_busy, list, list_in, oldest_not_begun, over_without_reply,
-        ready_in, waiting_behind,
+        Unanswered, count_by_state, is_busy, list, list_in, not_over, oldest_not_begun,
+        over_without_reply, ready_in, waiting_behind,
     },
     remove::{Over, forget_messages, remove_before},
 };

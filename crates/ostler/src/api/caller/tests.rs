@@ -163,6 +163,9 @@ on_both! {
         for path in ["/health", "/ready"] {
             assert_eq!(get(path, "1.1.1.1").await.status, 200, "{path}");
         }
+        // Whoever fetches a file by a link may share the address with strangers.
+        assert_eq!(get("/media/no-such-link", "1.1.1.1").await.status, 404);
+        assert_eq!(get("/media/no/such/link", "1.1.1.1").await.status, 429);
         assert_eq!(get("/nothing", "1.1.1.2").await.status, 404);
         rig.stop().await;
     }

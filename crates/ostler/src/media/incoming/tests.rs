@@ -131,12 +131,13 @@ struct Desk {
     fetcher: Fetcher,
     limit: Duration,
     caps: Caps,
+    spare: u64,
 }
 
 impl Desk {
     fn new() -> Self {
         let (data, job) = (tempfile::tempdir().unwrap(), JobId::new());
-        Self { data, job, fetcher: Fetcher::new(), limit: LIMIT, caps: Caps::all(MAX) }
+        Self { data, job, fetcher: Fetcher::new(), limit: LIMIT, caps: Caps::all(MAX), spare: 0 }
     }
 
     fn root(&self) -> PathBuf {
@@ -149,7 +150,8 @@ impl Desk {
 
     async fn fetch(&self, media: &[Media], vouched: &[Vouched]) -> Vec<Fetched> {
         let (root, until) = (self.root(), Instant::now() + self.limit);
-        let wanted = Wanted { job: self.job, media, root: &root, vouched, caps: self.caps, until };
+        let Self { job, caps, spare, .. } = *self;
+        let wanted = Wanted { job, media, root: &root, vouched, caps, spare, until };
         self.fetcher.fetch(wanted).await
     }
 
@@ -480,11 +482,44 @@ async fn a_full_disk_is_told() {
     let url = Url::parse(&format!("http://{}/a", server.host)).unwrap();
     let vouched = server.vouched();
     let fetcher = Fetcher::new();
-    let trouble = fetcher.download(&vouched[0], &url, Caps::all(MAX), &mut full).await.unwrap_err();
+    let to = To { caps: Caps::all(MAX), kind: &kind::of, file: &mut full };
+    let trouble = fetcher.download(&vouched[0], &url, to).await.unwrap_err();
     assert_eq!(trouble, Trouble::DiskFull);
     let mut told = media("https://a/b");
     Fetched::Missing(trouble).note(&mut told);
     assert_eq!(told.trouble.as_deref(), Some("the disk is full"));
+}
+
+#[tokio::test]
+async fn a_file_that_would_leave_too_little_of_the_disk_is_not_fetched() {
+    let server = Server::of(b"%PDF-1.7").await;
+    let desk = Desk::new();
+    let there = desk.fetch_one(&server, "a.pdf").await;
+    let tight = Desk { spare: u64::MAX, ..desk };
+    let fetched = tight.fetch_one(&server, "b.pdf").await;
+    assert_eq!(fetched, Fetched::Missing(Trouble::NoRoom));
+    // What is there already needs no room.
+    assert_eq!(tight.fetch_one(&server, "a.pdf").await, there);
+    assert_eq!((server.n_calls(), tight.names()), (1, vec!["1-a.pdf".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_recording_that_begins_like_a_film_is_told_by_what_its_channel_says() {
+    let (desk, server) = (Desk::new(), Server::of(b"\0\0\0\x20ftypmp42 and more").await);
+    for (path, said, expected) in [
+        ("a", Some("audio/mp4"), "audio/mp4"),
+        ("b.m4a", None, "audio/mp4"),
+        ("c.mp4", Some("video/mp4"), "video/mp4"),
+    ] {
+        let url = format!("http://{}/{path}", server.host);
+        let said = Media { media_type: said.map(str::to_owned), ..media(&url) };
+        // Also if it was fetched before.
+        for _ in 0..2 {
+            let fetched = desk.fetch(std::slice::from_ref(&said), &server.vouched()).await;
+            let [Fetched::File { kind, .. }] = &fetched[..] else { panic!("{fetched:?}") };
+            assert_eq!(*kind, expected, "{path}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -81,12 +81,115 @@ fn what_stands_around_a_token_goes_with_it() {
 }
 
 #[test]
+fn a_mark_may_follow_whatever_is_no_part_of_a_word_or_an_address() {
+    for (text, left, token) in [
+        ("Chart:MEDIA:./x.png", "Chart:", "./x.png"),
+        ("Done.MEDIA:./x.png", "Done.", "./x.png"),
+        ("see—MEDIA:./x.png", "see—", "./x.png"),
+        ("图：MEDIA:./x.png", "图：", "./x.png"),
+        (">MEDIA:a.png", ">", "a.png"),
+        ("-MEDIA:a.png", "", "a.png"),
+        ("|MEDIA:a.png|", "", "a.png"),
+        ("| MEDIA:a.png | a chart |", "| | a chart |", "a.png"),
+        ("<td>MEDIA:./a.png</td>", "<td></td>", "./a.png"),
+        ("MEDIA:./a.png<br>", "<br>", "./a.png"),
+    ] {
+        check(text, left, &[token]);
+    }
+    for text in [
+        "SOCIALMEDIA:./a.png",
+        "SOCIAL_MEDIA:./a.png",
+        "图MEDIA:./a.png",
+        "#EXT-X-MEDIA:TYPE=AUDIO,URI=\"a/b.m3u8\"",
+        "https://a.b/MEDIA:./a.png",
+        "https://a.b/?c=MEDIA:./a.png",
+        "PATH=$MEDIA:/usr/bin",
+        "MEDIA:*.png",
+    ] {
+        check(text, text, &[]);
+    }
+}
+
+#[test]
+fn emphasis_goes_with_a_token_and_belongs_to_no_name() {
+    for text in [
+        "**MEDIA:./a.png**",
+        "*MEDIA:./a.png*",
+        "_MEDIA:./a.png_",
+        "__MEDIA:./a.png__",
+        "***MEDIA:./a.png***.",
+        "- **MEDIA:./a.png**",
+        "MEDIA: **./a.png**",
+        "MEDIA:_./a.png_,",
+        "MEDIA:./a.png**",
+        "**MEDIA:./a.png.**",
+        "**\"MEDIA:./a.png\"**",
+        "`**MEDIA:./a.png**`",
+    ] {
+        let left = if text.starts_with('`') { "``" } else { "" };
+        check(text, left, &["./a.png"]);
+    }
+    check("so **MEDIA:a.png**, yes", "so yes", &["a.png"]);
+    check("**Chart: MEDIA:a.png**", "**Chart:**", &["a.png"]);
+    check("MEDIA:_a_b.png", "", &["_a_b.png"]);
+}
+
+#[test]
+fn signs_of_languages_without_blanks_are_understood() {
+    for (text, left, token) in [
+        ("「MEDIA:./a.png」", "", "./a.png"),
+        ("『MEDIA:my a.png』", "", "my a.png"),
+        ("（MEDIA:./a.png）", "", "./a.png"),
+        ("MEDIA:「my a.png」。", "", "my a.png"),
+        ("MEDIA:./图.png。", "", "./图.png"),
+        ("见「MEDIA:./图.png」这个", "见这个", "./图.png"),
+        ("图：MEDIA:./图.png，谢谢！", "图：谢谢！", "./图.png"),
+        ("MEDIA:./图（1）.png？", "？", "./图（1）.png"),
+    ] {
+        check(text, left, &[token]);
+    }
+}
+
+#[test]
+fn no_text_takes_for_ever() {
+    let n = 1 << 20;
+    for piece in [
+        ")",
+        "MEDIA:( ",
+        "MEDIA:(() ",
+        "MEDIA:\" ",
+        "“MEDIA:x ",
+        "MEDIA:x,",
+        "MEDIA:a.b ",
+        "*MEDIA:a.b*|",
+    ] {
+        let many = piece.repeat(n / piece.len());
+        take(&format!("MEDIA:./x{many}"));
+    }
+    let blanks = " ".repeat(n);
+    take(&format!("{blanks}{}", "MEDIA:a.b ".repeat(n / 10)));
+    take(&format!("x{}", format!("MEDIA:{}", " ".repeat(100)).repeat(n / 100)));
+}
+
+#[test]
 fn a_line_may_have_several() {
     check("MEDIA:a.png MEDIA:b.png", "", &["a.png", "b.png"]);
     check("Files: MEDIA:a.png, MEDIA:b.png.", "Files:", &["a.png", "b.png"]);
     check("a MEDIA:1.png b (MEDIA:2.png) c", "a b c", &["1.png", "2.png"]);
     check("`MEDIA:a.png MEDIA:b.png`", "", &["a.png", "b.png"]);
     check("MEDIA:a.png MEDIA:a.png", "", &["a.png", "a.png"]);
+    for text in [
+        "MEDIA:./a.png,MEDIA:./b.png",
+        "MEDIA:./a.png;MEDIA:./b.png;",
+        "|MEDIA:./a.png|MEDIA:./b.png|",
+        "MEDIA:./a.png，MEDIA:./b.png",
+        "\"MEDIA:./a.png,MEDIA:./b.png\"",
+        "MEDIA:\"./a.png\",MEDIA:\"./b.png\"",
+        "「MEDIA:./a.png」「MEDIA:./b.png」",
+    ] {
+        check(text, "", &["./a.png", "./b.png"]);
+    }
+    check("MEDIA:http://a.b/?c=1,2;3|4", "", &["http://a.b/?c=1,2;3|4"]);
 }
 
 #[test]
@@ -134,10 +237,15 @@ fn nothing_in_a_fenced_block_is_a_token() {
         "> ```\n> MEDIA:a.png\n> ```",
         "````\n```\nMEDIA:a.png\n```\n````",
         "```\n``` x\nMEDIA:a.png\n```",
+        "- ```sh\n  MEDIA:a.png\n  ```",
+        "1. ```\n- ```\nMEDIA:a.png\n",
+        "> * 2) ~~~\n>      MEDIA:a.png\n>      ~~~",
     ] {
         check(text, text, &[]);
     }
     check("```\nx\n```\nMEDIA:a.png", "```\nx\n```\n", &["a.png"]);
+    check("- ```sh\n  ls\n  ```\nMEDIA:a.png", "- ```sh\n  ls\n  ```\n", &["a.png"]);
+    check("-```\nMEDIA:a.png", "-```\n", &["a.png"]);
     check("```x``` MEDIA:a.png", "```x```", &["a.png"]);
     check("``\nMEDIA:a.png", "``\n", &["a.png"]);
 }
@@ -154,7 +262,7 @@ const PLACES: [&str; 7] = [
 ];
 
 /// What answers are made of here.
-const PIECES: [&str; 34] = [
+const PIECES: [&str; 46] = [
     "MEDIA:",
     "MEDIA: ",
     " ",
@@ -189,6 +297,18 @@ const PIECES: [&str; 34] = [
     "\u{1b}",
     "é",
     "\u{a0}",
+    "*",
+    "**",
+    "_",
+    "|",
+    ";",
+    "「",
+    "」",
+    "。",
+    "，",
+    "）",
+    "</",
+    ",MEDIA:",
 ];
 
 /// Texts in which there may be tokens of every sort.

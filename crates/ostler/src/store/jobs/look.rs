@@ -61,6 +61,12 @@ pub(crate) async fn is_busy(conn: &mut Conn, lane: &LaneId) -> Result<bool, Stor
     Ok(conn.fetch_optional(sql, values![lane.as_str()]).await?.is_some())
 }
 
+/// Returns the jobs of which something will become yet.
+pub(crate) async fn not_over(conn: &mut Conn) -> Result<Vec<JobId>, StoreError> {
+    let sql = "SELECT id FROM jobs WHERE state IN ('waiting', 'ready', 'running')";
+    conn.fetch_all(sql, values![]).await?.iter().map(|row| row.parsed("id")).collect()
+}
+
 /// Which jobs are to be answered for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unanswered<'a> {
