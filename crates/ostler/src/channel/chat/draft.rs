@@ -4,12 +4,14 @@
 mod asked;
 mod reply;
 mod status;
-mod time;
 mod words;
 
 use serde_json::Value;
 
-use super::{Limits, Post, Slot, split::split};
+use super::{
+    Limits, Post, Slot,
+    split::{split, split_growing},
+};
 pub(crate) use reply::{Long, reply};
 use {asked::Asked, status::Status};
 
@@ -145,11 +147,11 @@ impl Draft {
         let mut posts = Vec::new();
         let mut first = 0u32;
         for (text, asked) in &self.above {
-            posts.extend(numbered(text.pages(&self.limits), first));
+            posts.extend(numbered(text.pages(self.is_over, &self.limits), first));
             posts.extend(asked.posts(self.is_over, &self.limits));
             first = first.saturating_add(NUMBERS);
         }
-        let mut pages = self.last.pages(&self.limits);
+        let mut pages = self.last.pages(self.is_over, &self.limits);
         if !self.is_over {
             self.add_status(&mut pages, !posts.is_empty());
         }
@@ -218,11 +220,12 @@ impl Text {
         self.is_full &= !self.blocks.is_empty();
     }
 
-    fn pages(&self, limits: &Limits) -> Vec<String> {
+    fn pages(&self, is_over: bool, limits: &Limits) -> Vec<String> {
         let blocks: Vec<&str> = self.blocks.iter().map(|(_, text)| text.as_str()).collect();
         let text = blocks.join("\n\n");
         let measure = limits.measure;
-        let pieces = split(&text, limits.text, measure);
+        let cut = if is_over { split } else { split_growing };
+        let pieces = cut(&text, limits.text, measure);
         let has_more = self.is_full || pieces.len() > PAGES;
         let mut pages: Vec<String> =
             pieces.into_iter().take(PAGES).map(|piece| piece.text).collect();

@@ -3,12 +3,13 @@
 
 mod told;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use self::told::{Kept, Told};
 use super::{
     super::{Attachment, Button, Choices, Limits, Look, Post, Slot, markup::Markup},
-    text, time, words,
+    text, words,
 };
 
 /// How much room there is for the last line.
@@ -71,7 +72,7 @@ impl Asked {
             body,
             pages,
             file,
-            expires: time::seconds(text(event, "expires_at")),
+            expires: text(event, "expires_at").parse().ok().map(Timestamp::as_second),
             buttons,
             first,
             resolved: None,
