@@ -10,7 +10,7 @@
 use reqwest::Url;
 
 /// What a token begins with.
-const MARK: &str = "MEDIA:";
+pub(crate) const MARK: &str = "MEDIA:";
 /// The longest place that is taken for one, in bytes.
 const LONGEST: usize = 4096;
 /// The longest ending of a name that makes it look like a file.
