@@ -25,7 +25,7 @@ pub(crate) use self::reply::{Reply, ReplyError};
 use self::{chat::carrier::Carrier, notice::Notices, webhook::Webhook};
 use crate::{
     clock::Millis,
-    store::{outbox::Sending, webhooks::NOTICE},
+    store::{StoreError, outbox::Sending, webhooks::NOTICE},
 };
 
 /// The channel whose addresses are ids of channels of Discord.
@@ -74,6 +74,33 @@ pub(crate) struct SendError {
     pub(crate) is_unsure: bool,
 }
 
+impl SendError {
+    /// Makes one of a message that certainly did not leave.
+    pub(crate) fn certain(next: Next, reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), next, is_unsure: false }
+    }
+
+    /// Makes one of a message that will never leave.
+    pub(crate) fn given_up(reason: impl Into<String>) -> Self {
+        Self::certain(Next::GiveUp, reason)
+    }
+
+    /// Makes one of a message that certainly did not leave, and may soon.
+    pub(crate) fn soon(reason: impl Into<String>) -> Self {
+        Self::certain(Next::Retry { after: None }, reason)
+    }
+
+    /// Makes one of a message that did not leave, for the store is away.
+    pub(crate) fn away(error: StoreError) -> Self {
+        Self::soon(format!("the store cannot be used: {error}"))
+    }
+
+    /// Whether the other side heard it, and will never do it.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.next == Next::GiveUp && !self.is_unsure
+    }
+}
+
 /// What to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -118,16 +145,11 @@ impl Channels {
             (NOTICE, Some(notices), _) => notices.send(sending, Millis::now()).await,
             (channel, _, Some(chats)) if chats.has(channel) => chats.send(sending).await,
             // Another gateway on the same store may have it, or this one may tomorrow.
-            (DISCORD | WHATSAPP | SMS | GROUP, _, _) => Err(SendError {
-                reason: "the chat is not configured".to_owned(),
-                next: Next::Retry { after: Some(Duration::from_secs(60)) },
-                is_unsure: false,
-            }),
-            (other, _, _) => Err(SendError {
-                reason: format!("there is no channel {other:?}"),
-                next: Next::GiveUp,
-                is_unsure: false,
-            }),
+            (DISCORD | WHATSAPP | SMS | GROUP, _, _) => {
+                let next = Next::Retry { after: Some(Duration::from_secs(60)) };
+                Err(SendError::certain(next, "the chat is not configured"))
+            }
+            (other, _, _) => Err(SendError::given_up(format!("there is no channel {other:?}"))),
         }
     }
 }

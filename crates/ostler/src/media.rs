@@ -12,7 +12,7 @@ pub(crate) mod incoming;
 mod kind;
 mod name;
 mod outgoing;
-mod token;
+pub(crate) mod token;
 pub(crate) mod transcribe;
 pub(crate) mod vouched;
 

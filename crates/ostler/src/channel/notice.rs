@@ -11,10 +11,10 @@ use sha2::Sha256;
 use tokio::{sync::watch, time};
 
 use super::{
-    Next, SendError, Sent,
+    SendError, Sent,
     reach::{self, Lookup, PublicOnly},
     webhook::{
-        Limits, certain,
+        Limits,
         verdict::{judge, no_answer, retry_after},
     },
 };
@@ -72,12 +72,12 @@ impl Notices {
         let Webhook { url, secret, .. } = self.find(&sending.message.address).await?;
         let is_free = self.policy.borrow().api.private_webhooks;
         if !is_free {
-            reach::check(&url).map_err(|error| certain(Next::GiveUp, error.to_string()))?;
+            reach::check(&url).map_err(|error| SendError::given_up(error.to_string()))?;
         }
         let clients = if is_free { &self.anywhere } else { &self.public };
         let client = clients.client(&url).map_err(|error| {
             let reason = format!("could not prepare the call: {}", chain(&error.without_url()));
-            certain(Next::Retry { after: None }, reason)
+            SendError::soon(reason)
         })?;
         let key = sending.id.to_string();
         let body = with_id(&sending.message.body, &key);
@@ -108,13 +108,13 @@ impl Notices {
 
     /// Returns whom to call.
     async fn find(&self, address: &str) -> Result<Webhook, SendError> {
-        let gone = || certain(Next::GiveUp, "the webhook was deleted".to_owned());
+        let gone = || SendError::given_up("the webhook was deleted");
         let id: WebhookId = address.parse().map_err(|_| gone())?;
         let found = self.store.read(id, |conn, id| Box::pin(webhooks::find(conn, *id)));
         let found: Result<Option<Webhook>, StoreError> = found.await;
         let away = |error: StoreError| {
             let reason = format!("the webhook cannot be looked up: {}", error.chain());
-            certain(Next::Retry { after: None }, reason)
+            SendError::soon(reason)
         };
         found.map_err(away)?.ok_or_else(gone)
     }

@@ -13,7 +13,7 @@ use thiserror::Error;
 use tokio::time;
 
 use self::verdict::{judge, no_answer, retry_after};
-use super::{Next, Reply, ReplyError, SendError, Sent, reply::Unreadable};
+use super::{Reply, ReplyError, SendError, Sent, reply::Unreadable};
 use crate::{
     clients::{Clients, read_start},
     clock::Millis,
@@ -112,15 +112,15 @@ impl Webhook {
     pub(super) async fn send(&self, sending: &Sending, now: Millis) -> Result<Sent, SendError> {
         let url = &sending.message.address;
         // It was checked when it came, by a program that may have had other rules.
-        check(url).map_err(|error| certain(Next::GiveUp, error.to_string()))?;
+        check(url).map_err(|error| SendError::given_up(error.to_string()))?;
         let reply = Reply::from_json(&sending.message.body).map_err(|error| match error {
             // Another gateway at the same store may be of that version.
-            Unreadable::Newer(_) => certain(Next::Retry { after: None }, error.to_string()),
-            Unreadable::Broken(_) => certain(Next::GiveUp, error.to_string()),
+            Unreadable::Newer(_) => SendError::soon(error.to_string()),
+            Unreadable::Broken(_) => SendError::given_up(error.to_string()),
         })?;
         let client = self.clients.client(url).map_err(|error| {
             let reason = format!("could not prepare the call: {}", chain(&error.without_url()));
-            certain(Next::Retry { after: None }, reason)
+            SendError::soon(reason)
         })?;
         let body = Body {
             id: sending.id,
@@ -157,11 +157,6 @@ impl Webhook {
         time::timeout(self.limits.body, read_start(response, READ, &mut said)).await.ok();
         Err(judge(status, after, &said))
     }
-}
-
-/// Makes an error of a message that certainly did not leave.
-pub(super) fn certain(next: Next, reason: String) -> SendError {
-    SendError { reason, next, is_unsure: false }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 use reqwest::Url;
 
 /// What a token begins with.
-const MARK: &str = "MEDIA:";
+pub(crate) const MARK: &str = "MEDIA:";
 /// The longest place that is taken for one, in bytes.
 const LONGEST: usize = 4096;
 /// How much behind a mark is looked at: the longest place, and what stands around it.

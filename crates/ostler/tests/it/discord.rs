@@ -22,6 +22,7 @@ mod quiet;
 pub(crate) mod rig;
 mod shown;
 mod slow;
+mod standing;
 mod strangers;
 mod trouble;
 mod unasked;

@@ -65,9 +65,10 @@ impl Carrier {
     pub(crate) async fn send(&self, sending: &Sending) -> Result<Sent, SendError> {
         let message = &sending.message;
         let Some(chat) = self.chats.get(&message.channel) else {
-            return Err(given_up(format!("there is no channel {:?}", message.channel)));
+            return Err(SendError::given_up(format!("there is no channel {:?}", message.channel)));
         };
-        let reply = Reply::from_json(&message.body).map_err(|error| given_up(error.to_string()))?;
+        let reply = Reply::from_json(&message.body)
+            .map_err(|error| SendError::given_up(error.to_string()))?;
         let id = reply.job.map(|job| job.to_string());
         let id = id.or_else(|| reply.turn.map(|turn| turn.to_string()));
         let id = id.unwrap_or_else(|| sending.id.to_string());
@@ -75,31 +76,28 @@ impl Carrier {
         let subject = Subject { id, channel, place };
         let is_error = reply.error.is_some();
         if !self.shows.finish(&subject, is_error).await {
-            return Err(SendError {
-                reason: "what was shown of the answer is still being changed".to_owned(),
-                next: Next::Retry { after: None },
-                is_unsure: false,
-            });
+            return Err(SendError::soon("what was shown of the answer is still being changed"));
         }
         let answers = match reply.job {
-            Some(job) => self.answered(job).await.map_err(away)?,
+            Some(job) => self.answered(job).await.map_err(SendError::away)?,
             None => None,
         };
         let limits = chat.limits().clone();
         let opened = Poster::open(chat, self.store.clone(), subject, answers).await;
-        let mut poster = opened.map_err(away)?;
+        let mut poster = opened.map_err(SendError::away)?;
         let is_settled = self.settle(&mut poster, &limits).await.is_ok();
         match &reply.error {
             None => {
                 let policy = Arc::clone(&self.policy.borrow());
                 let answer = answer(&reply, &policy).await;
                 let long = self.chats.long(&message.channel, &policy);
-                post(&mut poster, answer_posts(answer, long, &limits), &limits).await?;
+                post(&mut poster, &answer, long, &limits).await?;
                 // Where nothing could be shown meanwhile.
                 if limits.edits.is_none()
-                    && let Some(tools) = self.tools(&reply, &limits).await.map_err(away)?
+                    && let Some(tools) =
+                        self.tools(&reply, &limits).await.map_err(SendError::away)?
                 {
-                    poster.note_below(Post::of(tools)).await?;
+                    beside(poster.note_below(Post::of(tools)).await)?;
                 }
             }
             // What came of the answer before stays.
@@ -121,7 +119,8 @@ impl Carrier {
     /// Takes the buttons from what was asked on the way: nobody waits for an answer
     /// any more.
     async fn settle(&self, poster: &mut Poster, limits: &Limits) -> Result<(), SendError> {
-        let asked = poster.posted().iter().filter_map(|posted| match &posted.slot {
+        let slots = poster.posted().iter().map(|posted| &posted.slot).chain(poster.unsure());
+        let asked = slots.filter_map(|slot| match slot {
             Slot::Asked(id) => id.parse().ok(),
             Slot::Text(_) | Slot::Page(..) | Slot::Note => None,
         });
@@ -131,7 +130,7 @@ impl Carrier {
         }
         let read = self.store.read(asked, |conn, asked| Box::pin(requests(conn, asked)));
         let mut draft = Draft::new(limits, Detail::Quiet);
-        for request in read.await.map_err(away)? {
+        for request in read.await.map_err(SendError::away)? {
             recall(&mut draft, &request);
         }
         draft.event("complete", &json!({}));
@@ -233,25 +232,44 @@ fn prefixed(prefix: &str, text: &str) -> String {
     format!("{}{gap}{text}", if is_apart { prefix } else { prefix.trim_end() })
 }
 
-/// Lets an answer stand. If the chat does not take its files, the text stands alone.
-async fn post(poster: &mut Poster, mut posts: Vec<Post>, limits: &Limits) -> Result<(), Trouble> {
-    let view = plan::finish(poster.posted(), posts.clone(), limits);
+/// Lets an answer stand. If the chat does not take its files, it is told without them:
+/// what was to be a file comes as text.
+async fn post(
+    poster: &mut Poster,
+    answer: &media::Answer,
+    long: Long,
+    limits: &Limits,
+) -> Result<(), Trouble> {
+    let posts = answer_posts(answer.clone(), long, limits);
+    let has_files = posts.iter().any(|post| !post.files.is_empty());
+    let view = plan::finish(poster.posted(), posts, limits);
     let refused = match poster.finish(&view).await {
-        Err(Trouble::Chat(error)) if error.next == Next::GiveUp && !error.is_unsure => error,
+        Err(Trouble::Chat(error)) if has_files && error.is_refusal() => error,
         done => return done,
     };
-    if posts.iter().all(|post| post.files.is_empty()) {
-        return Err(refused.into());
-    }
-    for post in &mut posts {
-        post.files.clear();
-    }
-    posts.retain(|post| !post.text.is_empty());
-    let view = plan::finish(poster.posted(), posts, limits);
-    poster.finish(&view).await?;
     tracing::warn!(reason = refused.reason, "the files of an answer are not taken by the chat");
+    let limits = Limits { files: 0, ..limits.clone() };
+    // What stands there and cannot be changed does not say it.
+    let is_told = limits.edits.is_some() || poster.posted().is_empty();
+    let view = plan::finish(poster.posted(), answer_posts(answer.clone(), long, &limits), &limits);
+    poster.finish(&view).await?;
+    if is_told {
+        return Ok(());
+    }
     let note = limits.markup.aside("The files were not sent: the chat does not take them.");
-    poster.note_below(Post::of(limits.measure.start(&note, limits.text))).await
+    beside(poster.note_below(Post::of(limits.measure.start(&note, limits.text))).await)
+}
+
+/// Lets pass that the chat does not take what stands beside an answer: that is there.
+fn beside(noted: Result<(), Trouble>) -> Result<(), Trouble> {
+    match noted {
+        Err(Trouble::Chat(error)) if error.is_refusal() => {
+            let reason = error.reason;
+            tracing::info!(reason, "what stands below an answer is not taken by the chat");
+            Ok(())
+        }
+        noted => noted,
+    }
 }
 
 fn answer_posts(answer: media::Answer, long: Long, limits: &Limits) -> Vec<Post> {
@@ -285,23 +303,10 @@ fn told(error: &ReplyError, limits: &Limits) -> String {
 impl From<Trouble> for SendError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
-            Trouble::Store(error) => away(error),
+            Trouble::Store(error) => Self::away(error),
             Trouble::Chat(error) => error,
         }
     }
-}
-
-/// The store is away; nothing has left by that.
-fn away(error: StoreError) -> SendError {
-    SendError {
-        reason: format!("the store cannot be used: {error}"),
-        next: Next::Retry { after: None },
-        is_unsure: false,
-    }
-}
-
-fn given_up(reason: String) -> SendError {
-    SendError { reason, next: Next::GiveUp, is_unsure: false }
 }
 
 #[cfg(test)]
@@ -320,17 +325,53 @@ mod tests {
 
     on_both! {
         async fn an_answer_whose_files_are_not_taken_stands_without_them(store: Store) {
-            let (fake, mut posted) = Fake::new(Limits { files: 1, ..by_numbers() });
+            let (fake, mut posted) = Fake::new(Limits { files: 1, file_bytes: 1 << 20, ..by_numbers() });
             let subject = Subject { id: "job".to_owned(), channel: SMS.to_owned(), place: "+1".to_owned() };
             let chat = Arc::clone(&fake) as Arc<dyn Chat>;
             let mut poster = Poster::open(chat, store, subject, None).await.unwrap();
             let content = Content::Text("x".to_owned());
             let files = vec![Attachment { name: "a.txt".to_owned(), content }];
-            let answer = vec![Post { files, ..Post::of("the chart") }];
+            let text = "the chart".to_owned();
+            let answer = media::Answer { text, attachments: files, notes: Vec::new() };
             fake.refuse_next();
-            post(&mut poster, answer, fake.limits()).await.unwrap();
+            post(&mut poster, &answer, Long::Split, fake.limits()).await.unwrap();
+            let said = posted.recv().await.unwrap();
+            let expected = "the chart\n\n(a.txt was not sent: no files can be sent here.)";
+            assert_eq!(said, Post::of(expected));
+        }
+
+        async fn that_files_are_not_taken_is_told_below_a_text_that_stands(store: Store) {
+            let (fake, mut posted) = Fake::new(Limits { files: 1, file_bytes: 1 << 20, ..by_numbers() });
+            let subject = Subject { id: "job".to_owned(), channel: SMS.to_owned(), place: "+1".to_owned() };
+            let chat = Arc::clone(&fake) as Arc<dyn Chat>;
+            let mut poster = Poster::open(chat, store, subject, None).await.unwrap();
+            let attachments = vec![Attachment { name: "a.txt".to_owned(), content: Content::Text("x".to_owned()) }];
+            let text = "the chart".to_owned();
+            let answer = media::Answer { text, attachments, notes: Vec::new() };
+            fake.has_no_files.store(true, std::sync::atomic::Ordering::Relaxed);
+            post(&mut poster, &answer, Long::Split, fake.limits()).await.unwrap();
             assert_eq!(posted.recv().await, Some(Post::of("the chart")));
             assert!(posted.recv().await.unwrap().text.contains("files were not sent"));
+        }
+
+        async fn an_answer_that_cannot_be_a_file_comes_as_text(store: Store) {
+            let limits = Limits { text: 200, files: 1, file_bytes: 1 << 20, has_captions: true, ..by_numbers() };
+            let (fake, mut posted) = Fake::new(limits);
+            let subject = Subject { id: "job".to_owned(), channel: SMS.to_owned(), place: "+1".to_owned() };
+            let chat = Arc::clone(&fake) as Arc<dyn Chat>;
+            let mut poster = Poster::open(chat, store, subject, None).await.unwrap();
+            let text: String = (0..100).map(|n| format!("word-{n} ")).collect();
+            let answer = media::Answer { text, ..media::Answer::default() };
+            fake.refuse_next();
+            post(&mut poster, &answer, Long::File { over: 1 }, fake.limits()).await.unwrap();
+            let mut all = String::new();
+            while let Ok(post) = posted.try_recv() {
+                assert!(post.files.is_empty());
+                all.push_str(&post.text);
+                all.push(' ');
+            }
+            assert!((0..100).all(|n| all.contains(&format!("word-{n} "))), "{all}");
+            assert!(!all.contains("attached"), "{all}");
         }
     }
 

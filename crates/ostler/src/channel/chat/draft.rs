@@ -4,14 +4,18 @@
 mod asked;
 mod reply;
 mod status;
-mod time;
 mod words;
 
 use serde_json::Value;
 
-use super::{Limits, Post, Slot, split::split};
+use super::{
+    Limits, Post, Slot,
+    split::{split, split_growing},
+};
 pub(crate) use reply::{Long, reply};
 use {asked::Asked, status::Status};
+
+use crate::media::token;
 
 /// How many pages of a text are shown before the turn is over.
 const PAGES: usize = 5;
@@ -39,6 +43,19 @@ pub(crate) struct View {
     pub(crate) is_final: bool,
 }
 
+/// What one sees of a draft without making its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Glance {
+    /// Whether there is something to show.
+    pub(crate) has_begun: bool,
+    /// Whether something was asked, and whether an answer is waited for.
+    pub(crate) has_asked: bool,
+    pub(crate) is_asking: bool,
+    /// How often something changed that is shown, and how often something that is asked.
+    pub(crate) changes: u64,
+    pub(crate) asked: u64,
+}
+
 /// What is known of a turn.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
@@ -50,6 +67,8 @@ pub(crate) struct Draft {
     last: Text,
     status: Status,
     is_over: bool,
+    changes: u64,
+    asked: u64,
 }
 
 /// A text that stands together.
@@ -70,6 +89,8 @@ impl Draft {
             last: Text::default(),
             status: Status::default(),
             is_over: false,
+            changes: 0,
+            asked: 0,
         }
     }
 
@@ -77,6 +98,7 @@ impl Draft {
     pub(crate) fn event(&mut self, kind: &str, body: &Value) {
         let is_nested = body.get("parent").is_some_and(|parent| !parent.is_null());
         let is_seen = !is_nested || self.detail == Detail::Verbose;
+        let mut is_change = true;
         match kind {
             "status" => self.status(body),
             _ if self.is_over => {}
@@ -86,10 +108,13 @@ impl Draft {
             }
             "output" if !is_nested => {
                 let most = self.limits.text.saturating_mul(PAGES + 2);
-                self.last.add(text(body, "block"), text(body, "text"), most);
-                self.status.said();
+                is_change = self.last.add(text(body, "block"), text(body, "text"), most);
+                is_change |= self.status.said();
             }
-            "thinking" if !is_nested => self.status.thought(text(body, "text")),
+            "thinking" if !is_nested => {
+                self.status.thought(text(body, "text"));
+                is_change = self.detail == Detail::Verbose;
+            }
             "tool_use" if is_seen => self.status.began(body, self.limits.markup),
             "tool_result" if is_seen => self.status.ended(body),
             "permission" => {
@@ -98,11 +123,42 @@ impl Draft {
                 let asked = asked.filter(|asked| !known(&asked.id));
                 if let Some(asked) = asked {
                     self.above.push((std::mem::take(&mut self.last), asked));
+                    self.asked += 1;
                 }
             }
             "complete" if !is_nested => self.is_over = true,
-            _ => {}
+            _ => is_change = false,
         }
+        self.changes += u64::from(is_change);
+    }
+
+    /// Returns what can be told at a glance.
+    pub(crate) fn glance(&self) -> Glance {
+        let mut asked = self.above.iter().map(|(_, asked)| asked);
+        let has_begun =
+            !self.above.is_empty() || !self.last.blocks.is_empty() || self.status.has_tools();
+        Glance {
+            has_begun,
+            has_asked: !self.above.is_empty(),
+            is_asking: !self.is_over && asked.any(Asked::is_open),
+            changes: self.changes,
+            asked: self.asked,
+        }
+    }
+
+    /// Shows what is asked without files, for the chat does not take them; returns
+    /// whether there were any.
+    pub(crate) fn leave_files_out(&mut self) -> bool {
+        let had_files = self.above.iter().any(|(_, asked)| asked.has_file());
+        if had_files {
+            self.limits.files = 0;
+        }
+        for (_, asked) in &mut self.above {
+            asked.leave_file_out(&self.limits);
+        }
+        self.changes += u64::from(had_files);
+        self.asked += u64::from(had_files);
+        had_files
     }
 
     fn status(&mut self, body: &Value) {
@@ -117,6 +173,7 @@ impl Draft {
                 let mut asked = self.above.iter_mut().rev().map(|(_, asked)| asked);
                 if let Some(asked) = asked.find(|asked| asked.is_open_as(request)) {
                     asked.resolve(body, self.limits.markup);
+                    self.asked += 1;
                 }
             }
             _ => {}
@@ -152,11 +209,11 @@ impl Draft {
         let mut posts = Vec::new();
         let mut first = 0u32;
         for (text, asked) in &self.above {
-            posts.extend(numbered(text.pages(&self.limits), first));
+            posts.extend(numbered(text.pages(self.is_over, &self.limits), first));
             posts.extend(asked.posts(self.is_over, &self.limits));
             first = first.saturating_add(NUMBERS);
         }
-        let mut pages = self.last.pages(&self.limits);
+        let mut pages = self.last.pages(self.is_over, &self.limits);
         if !self.is_over {
             self.add_status(&mut pages, !posts.is_empty());
         }
@@ -166,7 +223,7 @@ impl Draft {
 
     /// Returns what the tools of the turn did last, if there were any.
     pub(crate) fn tools(&self) -> Option<String> {
-        let lines = self.status.lines(Detail::Verbose, self.limits.text, self.limits.markup);
+        let lines = self.status.lines(Detail::Verbose, &self.limits);
         (self.status.has_tools() && !lines.is_empty()).then(|| lines.join("\n"))
     }
 
@@ -178,7 +235,7 @@ impl Draft {
         if !has_begun || (is_waiting && pages.is_empty()) {
             return;
         }
-        let lines = self.status.lines(self.detail, self.limits.text, self.limits.markup);
+        let lines = self.status.lines(self.detail, &self.limits);
         let lines = lines.join("\n");
         if lines.is_empty() {
             return;
@@ -200,8 +257,9 @@ fn numbered(pages: Vec<String>, first: u32) -> impl Iterator<Item = (Slot, Post)
 }
 
 impl Text {
-    /// Adds to a block. More than is shown is not kept.
-    fn add(&mut self, block: &str, more: &str, most: usize) {
+    /// Adds to a block; returns whether that changes what is shown. More than is shown
+    /// is not kept.
+    fn add(&mut self, block: &str, more: &str, most: usize) -> bool {
         let used: usize = self.blocks.iter().map(|(_, text)| text.chars().count() + 2).sum();
         let left = most.saturating_sub(used);
         let (kept, rest) = match more.char_indices().nth(left) {
@@ -209,14 +267,16 @@ impl Text {
             None => (more, ""),
         };
         if self.is_full || kept.is_empty() {
+            let was_full = self.is_full;
             self.is_full |= !more.is_empty();
-            return;
+            return self.is_full != was_full;
         }
         self.is_full = !rest.is_empty();
         match self.blocks.iter_mut().find(|(name, _)| name == block) {
             Some((_, text)) => text.push_str(kept),
             None => self.blocks.push((block.to_owned(), kept.to_owned())),
         }
+        true
     }
 
     fn take_back(&mut self, block: &str) {
@@ -225,29 +285,46 @@ impl Text {
         self.is_full &= !self.blocks.is_empty();
     }
 
-    fn pages(&self, limits: &Limits) -> Vec<String> {
+    fn pages(&self, is_over: bool, limits: &Limits) -> Vec<String> {
         let blocks: Vec<&str> = self.blocks.iter().map(|(_, text)| text.as_str()).collect();
-        let text = blocks.join("\n\n");
+        let text = without_tokens(&blocks.join("\n\n"), is_over);
         let measure = limits.measure;
-        let pieces = split(&text, limits.text, measure);
+        let cut = if is_over { split } else { split_growing };
+        let pieces = cut(&text, limits.text, measure);
         let has_more = self.is_full || pieces.len() > PAGES;
         let mut pages: Vec<String> =
             pieces.into_iter().take(PAGES).map(|piece| piece.text).collect();
         if let Some(page) = pages.last_mut().filter(|_| has_more) {
             let room = limits.text.saturating_sub(measure.of(MORE));
-            if !measure.fits(page, room) && room > 0 {
+            let has_room = room >= measure.widest();
+            if has_room && !measure.fits(page, room) {
                 *page = split(page, room, measure)
                     .into_iter()
                     .next()
                     .map(|piece| piece.text)
                     .unwrap_or_default();
             }
-            if room > 0 {
+            if has_room {
                 page.push_str(MORE);
             }
         }
         pages
     }
+}
+
+/// Takes out what names files, of which the end of an answer makes use. Whether the last
+/// line of a text that grows does that shows only when it is whole.
+fn without_tokens(text: &str, is_over: bool) -> String {
+    if !text.contains(token::MARK) {
+        return text.to_owned();
+    }
+    let whole = if is_over { text.len() } else { text.rfind('\n').map_or(0, |at| at + 1) };
+    let (whole, last) = text.split_at_checked(whole).unwrap_or((text, ""));
+    let mut shown = token::take(whole).text;
+    if !last.contains(token::MARK) {
+        shown.push_str(last);
+    }
+    shown
 }
 
 /// Returns a field of an event that is a text; one that is not there is empty.

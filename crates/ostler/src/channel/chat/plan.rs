@@ -11,7 +11,7 @@ pub(crate) struct Posted {
     pub(crate) message: String,
     /// What stands there, if it is known: after a restart it is not.
     pub(crate) shown: Option<Post>,
-    /// When it was sent or changed last, in milliseconds.
+    /// When it was sent or changed last, in milliseconds of whoever shows it.
     pub(crate) changed_at: u64,
 }
 
@@ -45,6 +45,9 @@ pub(crate) fn plan(posted: &[Posted], view: &View, now_ms: u64, limits: &Limits)
     let mut plan = Plan::default();
     let apart = limits.edits.map(|apart| u64::try_from(apart.as_millis()).unwrap_or(u64::MAX));
     if apart.is_some() {
+        // A further attempt says it all again: what an earlier one left is changed by
+        // what comes, and what is not is known at the end.
+        let is_known = |at: &&Posted| view.is_final || at.shown.is_some() && !view.posts.is_empty();
         let is_gone = |at: &&Posted| match at.slot {
             Slot::Text(_) => view.posts.iter().all(|(slot, _)| *slot != at.slot),
             Slot::Asked(_) | Slot::Page(..) | Slot::Note => false,
@@ -52,6 +55,7 @@ pub(crate) fn plan(posted: &[Posted], view: &View, now_ms: u64, limits: &Limits)
         plan.operations.extend(
             posted
                 .iter()
+                .filter(is_known)
                 .filter(is_gone)
                 .map(|at| Operation::Delete { slot: at.slot.clone(), message: at.message.clone() }),
         );

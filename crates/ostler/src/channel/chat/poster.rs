@@ -2,7 +2,11 @@
 //! says, and notes each message in the store, so that whoever goes on with the
 //! answer after a crash changes what is there instead of posting it again.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+mod last;
+
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
 
 use super::{
     Changed, Chat, Post, Posting, Slot, Stands,
@@ -31,8 +35,12 @@ pub(crate) struct Poster {
     posted: Vec<Posted>,
     /// What may have been sent, and when that was begun: nobody heard.
     unsure: HashMap<Slot, Millis>,
-    /// How often a part was taken away: what is posted in its place is another message.
-    taken: HashMap<Slot, u32>,
+    /// When a part was begun last: what is posted in its place is another message.
+    begun: HashMap<Slot, Millis>,
+    /// How often a request was sent again that did not arrive.
+    resent: HashMap<Slot, u32>,
+    /// By this the time is told for which changes are held back.
+    since: Instant,
 }
 
 /// Why a chat does not show what it should.
@@ -80,7 +88,19 @@ impl Poster {
                 None => drop(unsure.insert(slot, posted_at)),
             }
         }
-        Ok(Self { chat, store, subject, answers, posted, unsure, taken: HashMap::new() })
+        let (begun, resent) = (HashMap::new(), HashMap::new());
+        let since = Instant::now();
+        Ok(Self { chat, store, subject, answers, posted, unsure, begun, resent, since })
+    }
+
+    /// Returns the time by which changes are held back, in milliseconds.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns what may be there: nobody heard.
+    pub(crate) fn unsure(&self) -> impl Iterator<Item = &Slot> {
+        self.unsure.keys()
     }
 
     /// Returns the messages that are there, in their order.
@@ -95,7 +115,8 @@ impl Poster {
 
     /// Does what there is to do now; returns when there is more, if there is. What
     /// was done before an error is noted.
-    pub(crate) async fn show(&mut self, view: &View, now: u64) -> Result<Option<u64>, Trouble> {
+    pub(crate) async fn show(&mut self, view: &View) -> Result<Option<u64>, Trouble> {
+        let now = self.now();
         let plan = plan::plan(&self.posted, view, now, self.chat.limits());
         let mut is_gone = false;
         for operation in plan.operations {
@@ -106,7 +127,8 @@ impl Poster {
     }
 
     /// Shows of a view what is asked and still waits for an answer, and nothing else.
-    pub(crate) async fn show_asked(&mut self, view: &View, now: u64) -> Result<(), Trouble> {
+    pub(crate) async fn show_asked(&mut self, view: &View) -> Result<(), Trouble> {
+        let now = self.now();
         let plan = plan::plan(&self.posted, view, now, self.chat.limits());
         for operation in plan.operations {
             if operation.is_about_open_request(view) {
@@ -129,69 +151,26 @@ impl Poster {
             .iter()
             .map(|posted| posted.slot.clone())
             .filter(|slot| slot.is_asked() && !is_there(slot))
-            .filter(|slot| self.taken.get(slot).copied().unwrap_or_default() < RESENT)
+            .filter(|slot| self.resent.get(slot).copied().unwrap_or_default() < RESENT)
             .collect();
         for slot in lost {
             self.posted.retain(|posted| posted.slot != slot);
-            *self.taken.entry(slot).or_default() += 1;
+            *self.resent.entry(slot).or_default() += 1;
         }
         Ok(())
-    }
-
-    /// Shows a view that is final, whatever others take away meanwhile.
-    pub(crate) async fn finish(&mut self, view: &View) -> Result<(), Trouble> {
-        /// Somebody who takes messages away faster than that does not want them.
-        const ROUNDS: usize = 4;
-        for _ in 0..ROUNDS {
-            if self.show(view, clock()).await?.is_none() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets requests stand as a view has them, and leaves everything else alone.
-    pub(crate) async fn settle(&mut self, view: &View) -> Result<(), Trouble> {
-        if self.chat.limits().edits.is_none() {
-            return Ok(());
-        }
-        for (slot, post) in &view.posts {
-            let at = self.posted.iter().find(|at| at.slot == *slot);
-            let message =
-                at.filter(|at| at.shown.as_ref() != Some(post)).map(|at| at.message.clone());
-            if let (Slot::Asked(_), Some(message)) = (slot, message) {
-                let edit = Operation::Edit { slot: slot.clone(), message, post: post.clone() };
-                self.carry_out(edit, clock()).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Says something about the answer, below it.
-    pub(crate) async fn note_below(&mut self, post: Post) -> Result<(), Trouble> {
-        let slot = Slot::Note;
-        let noted = self.posted.iter().find(|posted| posted.slot == slot);
-        let can_change = self.chat.limits().edits.is_some();
-        let operation = match noted.map(|posted| posted.message.clone()) {
-            Some(_) if !can_change => return Ok(()),
-            Some(message) => Operation::Edit { slot, message, post },
-            None => Operation::Send { slot, post },
-        };
-        self.carry_out(operation, clock()).await.map(drop)
     }
 
     async fn carry_out(&mut self, operation: Operation, now: u64) -> Result<Changed, Trouble> {
         match operation {
             Operation::Send { slot, post } => {
-                let n_taken = self.taken.get(&slot).copied().unwrap_or_default();
-                let nonce = format!("{}:{slot}:{n_taken}", self.subject.id);
                 // Only the first says what it answers.
                 let answers = self.answers.clone().filter(|_| self.posted.is_empty());
-                let posting = Posting { post: &post, nonce: &nonce, answers: answers.as_deref() };
-                let Stands { message, is_as_sent } = match self.sent_before(&slot, posting).await? {
-                    Some(stands) => stands,
-                    None => self.send(&slot, posting).await?,
-                };
+                let answers = answers.as_deref();
+                let Stands { message, is_as_sent } =
+                    match self.sent_before(&slot, &post, answers).await? {
+                        Some(stands) => stands,
+                        None => self.send(&slot, &post, answers).await?,
+                    };
                 self.note(&slot, Some(&message), Millis::now()).await?;
                 self.unsure.remove(&slot);
                 // An earlier try may have left another text there, which has to be changed.
@@ -226,13 +205,15 @@ impl Poster {
     async fn sent_before(
         &mut self,
         slot: &Slot,
-        posting: Posting<'_>,
+        post: &Post,
+        answers: Option<&str>,
     ) -> Result<Option<Stands>, Trouble> {
         let Some(since) = self.unsure.get(slot).copied() else { return Ok(None) };
-        let known_again = self.chat.limits().known_again;
-        if known_again.is_some_and(|for_long| Millis::now() < since.after(for_long)) {
+        if self.is_known_again(since) {
             return Ok(None);
         }
+        let nonce = self.nonce(slot, since);
+        let posting = Posting { post, nonce: &nonce, answers };
         for stands in self.chat.find(&self.subject.place, posting, since).await? {
             let args = (self.subject.channel.clone(), stands.message.clone());
             let known = self.store.read(args, |conn, (channel, message)| {
@@ -248,12 +229,47 @@ impl Poster {
         Ok(None)
     }
 
-    /// Sends something. It is noted before, and for as long as it may have left.
-    async fn send(&mut self, slot: &Slot, posting: Posting<'_>) -> Result<Stands, Trouble> {
-        let since = *self.unsure.entry(slot.clone()).or_insert_with(Millis::now);
+    /// Whether the chat still knows by its name what was begun at a time.
+    fn is_known_again(&self, since: Millis) -> bool {
+        let known_again = self.chat.limits().known_again;
+        known_again.is_some_and(|for_long| Millis::now() < since.after(for_long))
+    }
+
+    /// Returns when a part was begun that is to be sent. One that may have been sent
+    /// stays the same, for whoever sends it again; any other is new.
+    fn begin(&mut self, slot: &Slot) -> Millis {
+        if let Some(since) = self.unsure.get(slot) {
+            return *since;
+        }
+        let now = Millis::now();
+        let since = match self.begun.get(slot) {
+            Some(last) if now <= *last => last.after(Duration::from_millis(1)),
+            Some(_) | None => now,
+        };
+        self.begun.insert(slot.clone(), since);
+        since
+    }
+
+    /// Returns the name by which a chat knows a message again.
+    fn nonce(&self, slot: &Slot, since: Millis) -> String {
+        format!("{}:{slot}:{}", self.subject.id, since.0)
+    }
+
+    /// Sends something. It is noted before, and for as long as it may have left: that
+    /// it certainly did not leave this time says nothing of an earlier one.
+    async fn send(
+        &mut self,
+        slot: &Slot,
+        post: &Post,
+        answers: Option<&str>,
+    ) -> Result<Stands, Trouble> {
+        let since = self.begin(slot);
+        let is_first = self.unsure.insert(slot.clone(), since).is_none();
         self.note(slot, None, since).await?;
+        let nonce = self.nonce(slot, since);
+        let posting = Posting { post, nonce: &nonce, answers };
         let sent = self.chat.send(&self.subject.place, posting).await;
-        if matches!(&sent, Err(SendError { is_unsure: false, .. })) {
+        if is_first && matches!(&sent, Err(SendError { is_unsure: false, .. })) {
             self.unsure.remove(slot);
             self.unnote(slot).await?;
         }
@@ -276,7 +292,6 @@ impl Poster {
 
     async fn forget(&mut self, slot: &Slot) -> Result<(), StoreError> {
         self.posted.retain(|posted| posted.slot != *slot);
-        *self.taken.entry(slot.clone()).or_default() += 1;
         self.unnote(slot).await
     }
 
@@ -289,67 +304,5 @@ impl Poster {
     }
 }
 
-/// Returns the time by which changes are held back.
-pub(crate) fn clock() -> u64 {
-    u64::try_from(Millis::now().0).unwrap_or_default()
-}
-
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::{
-        channel::{
-            SMS,
-            chat::{
-                Limits,
-                testing::{Fake, by_numbers},
-            },
-        },
-        store::testing::on_both,
-    };
-
-    const LONG_AGO: Duration = Duration::from_secs(600);
-
-    fn subject() -> Subject {
-        Subject { id: "job".to_owned(), channel: SMS.to_owned(), place: "+1".to_owned() }
-    }
-
-    /// Notes that a message was about to be sent when its gateway was killed.
-    async fn note_begun(store: &Store, slot: &Slot, posted_at: Millis) {
-        let post = StoredPost { slot: slot.to_string(), message: None, posted_at };
-        let args = (subject(), post);
-        store.must(args, |conn, (subject, post)| Box::pin(posts::note(conn, subject, post))).await;
-    }
-
-    fn view() -> View {
-        View { posts: vec![(Slot::Text(0), Post::of("an answer"))], is_final: true }
-    }
-
-    on_both! {
-        async fn what_may_have_been_sent_too_long_ago_to_be_known_again_is_looked_for(store: Store) {
-            let known_again = Some(Duration::from_secs(60));
-            let (fake, mut posted) = Fake::new(Limits { known_again, ..by_numbers() });
-            let stands = Stands { message: "there".to_owned(), is_as_sent: true };
-            fake.standing.lock().unwrap().push(stands);
-            note_begun(&store, &Slot::Text(0), Millis::now().before(LONG_AGO)).await;
-            let mut poster = Poster::open(fake, store, subject(), None).await.unwrap();
-            poster.finish(&view()).await.unwrap();
-            assert_eq!(poster.last_message(), Some("there"));
-            assert!(posted.try_recv().is_err());
-        }
-
-        async fn what_is_known_again_by_its_name_is_sent_again_and_not_looked_for(store: Store) {
-            let known_again = Some(LONG_AGO);
-            let (fake, mut posted) = Fake::new(Limits { known_again, ..by_numbers() });
-            let stands = Stands { message: "another".to_owned(), is_as_sent: true };
-            fake.standing.lock().unwrap().push(stands);
-            note_begun(&store, &Slot::Text(0), Millis::now()).await;
-            let mut poster = Poster::open(fake, store, subject(), None).await.unwrap();
-            poster.finish(&view()).await.unwrap();
-            assert_eq!(poster.last_message(), Some("job:text:0:0"));
-            assert_eq!(posted.try_recv().unwrap(), Post::of("an answer"));
-        }
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@
 //! a slow chat shows less often, and holds nobody up.
 
 mod act;
+mod due;
 mod pump;
 
 use std::{

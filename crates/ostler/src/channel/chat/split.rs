@@ -4,7 +4,6 @@
 
 mod cut;
 mod fence;
-mod joined;
 mod unit;
 
 use std::ops::Range;
@@ -24,8 +23,20 @@ pub(crate) struct Piece {
 
 /// Cuts a text into pieces that are at most `limit` long, and at least one character.
 /// Their sources are all of the text; one in which there is nothing to see has no
-/// pieces.
+/// pieces. A text that fits is one piece and stays as it is, but for blank lines
+/// before it and white space behind it.
 pub(crate) fn split(text: &str, limit: usize, measure: Measure) -> Vec<Piece> {
+    let solid = text.trim_end();
+    let shown = solid.get(first_line(solid)..).unwrap_or_default();
+    match measure.fits(shown, limit) && !shown.is_empty() {
+        true => vec![Piece { text: shown.to_owned(), source: 0..text.len() }],
+        false => split_growing(text, limit, measure),
+    }
+}
+
+/// Cuts a text that still grows: code that is open at its end is closed there, as more
+/// of it is to come.
+pub(crate) fn split_growing(text: &str, limit: usize, measure: Measure) -> Vec<Piece> {
     let limit = limit.max(measure.widest());
     let solid = text.trim_end();
     let mut pieces = Vec::new();

@@ -1,14 +1,16 @@
 //! A chat for tests.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::channel::Next;
 
 /// A chat that hands out what is posted there.
 pub(crate) struct Fake {
@@ -16,8 +18,16 @@ pub(crate) struct Fake {
     posted: mpsc::UnboundedSender<Post>,
     /// How many of the next messages it refuses for good.
     n_refused: AtomicUsize,
+    /// What comes of the next messages. One that may have arrived has.
+    pub(crate) troubles: Mutex<VecDeque<SendError>>,
+    /// Whether it does not take files.
+    pub(crate) has_no_files: AtomicBool,
+    /// Whether nothing that is there can be changed.
+    pub(crate) is_closed: AtomicBool,
     /// What is found there when something is looked for.
     pub(crate) standing: Mutex<Vec<Stands>>,
+    /// What is there, by its names.
+    pub(crate) there: Mutex<Vec<(String, Post)>>,
 }
 
 impl Fake {
@@ -28,7 +38,11 @@ impl Fake {
                 limits,
                 posted,
                 n_refused: AtomicUsize::new(0),
+                troubles: Mutex::default(),
+                has_no_files: AtomicBool::new(false),
+                is_closed: AtomicBool::new(false),
                 standing: Mutex::default(),
+                there: Mutex::default(),
             }),
             to,
         )
@@ -37,6 +51,24 @@ impl Fake {
     /// Does not take the next message.
     pub(crate) fn refuse_next(&self) {
         self.n_refused.fetch_add(1, Relaxed);
+    }
+
+    /// Returns the texts that are there.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.there.lock().unwrap().iter().map(|(_, post)| post.text.clone()).collect()
+    }
+
+    /// Finds a message that can be changed.
+    fn change(&self, message: &str, by: impl FnOnce(&mut Vec<(String, Post)>, usize)) -> Changing {
+        if self.is_closed.load(Relaxed) {
+            return Err(refused());
+        }
+        let mut there = self.there.lock().unwrap();
+        let Some(at) = there.iter().position(|(name, _)| name == message) else {
+            return Ok(Changed::Gone);
+        };
+        by(&mut there, at);
+        Ok(Changed::Done)
     }
 
     fn refuses(&self) -> bool {
@@ -55,21 +87,37 @@ impl Chat for Fake {
 
     fn send<'a>(&'a self, _: &'a str, posting: Posting<'a>) -> Doing<'a, Stands> {
         Box::pin(async move {
-            if self.refuses() {
+            let has_files = !posting.post.files.is_empty();
+            if self.refuses() || (has_files && self.has_no_files.load(Relaxed)) {
                 return Err(refused());
             }
-            self.posted.send(posting.post.clone()).unwrap();
+            let trouble = self.troubles.lock().unwrap().pop_front();
+            if let Some(error) = trouble.clone().filter(|error| !error.is_unsure) {
+                return Err(error);
+            }
             let message = posting.nonce.to_owned();
-            Ok(Stands { message, is_as_sent: true })
+            let mut there = self.there.lock().unwrap();
+            let known = there.iter().find(|(name, _)| *name == message);
+            let is_as_sent = known.is_none_or(|(_, post)| post.text == posting.post.text);
+            if known.is_none() {
+                self.posted.send(posting.post.clone()).unwrap();
+                there.push((message.clone(), posting.post.clone()));
+            }
+            trouble.map_or(Ok(Stands { message, is_as_sent }), Err)
         })
     }
 
-    fn edit<'a>(&'a self, _: &'a str, _: &'a str, _: &'a Post) -> Doing<'a, Changed> {
-        Box::pin(async { Ok(Changed::Done) })
+    fn edit<'a>(&'a self, _: &'a str, message: &'a str, post: &'a Post) -> Doing<'a, Changed> {
+        Box::pin(async move {
+            if !post.files.is_empty() && self.has_no_files.load(Relaxed) {
+                return Err(refused());
+            }
+            self.change(message, |there, at| there[at].1 = post.clone())
+        })
     }
 
-    fn delete<'a>(&'a self, _: &'a str, _: &'a str) -> Doing<'a, Changed> {
-        Box::pin(async { Ok(Changed::Done) })
+    fn delete<'a>(&'a self, _: &'a str, message: &'a str) -> Doing<'a, Changed> {
+        Box::pin(async move { self.change(message, |there, at| drop(there.remove(at))) })
     }
 
     fn find<'a>(&'a self, _: &'a str, _: Posting<'a>, _: Millis) -> Doing<'a, Vec<Stands>> {
@@ -98,6 +146,20 @@ pub(crate) fn by_numbers() -> Limits {
     }
 }
 
+/// What comes of a change.
+type Changing = Result<Changed, SendError>;
+
 fn refused() -> SendError {
-    SendError { reason: "no".to_owned(), next: Next::GiveUp, is_unsure: false }
+    SendError::given_up("no")
+}
+
+/// What comes of a message that may have arrived.
+pub(crate) fn cut() -> SendError {
+    SendError { is_unsure: true, ..SendError::soon("the connection was lost") }
+}
+
+/// What a chat takes in which everything can be changed.
+pub(crate) fn by_changes() -> Limits {
+    let apart = Some(Duration::from_millis(1));
+    Limits { edits: apart, known_again: Some(Duration::from_secs(600)), ..by_numbers() }
 }

@@ -23,7 +23,7 @@ use crate::{
     config::{Receive, Twilio},
     gateway::policy::Policy,
     media::hosting::Hosting,
-    store::{Store, StoreError},
+    store::Store,
 };
 
 /// What messages of a trial account begin with.
@@ -262,13 +262,4 @@ fn has_decisions(post: &Post) -> bool {
 fn is_same(body: Option<&str>, text: &str) -> bool {
     let body = body.unwrap_or_default().trim();
     body.strip_prefix(TRIAL).unwrap_or(body).trim() == text.trim()
-}
-
-/// The store is away; nothing has left by that.
-pub(super) fn away(error: StoreError) -> SendError {
-    SendError {
-        reason: format!("the store cannot be used: {error}"),
-        next: Next::Retry { after: None },
-        is_unsure: false,
-    }
 }

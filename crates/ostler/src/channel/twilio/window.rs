@@ -3,11 +3,7 @@
 
 use std::time::Duration;
 
-use super::{
-    api::Outgoing,
-    chat::{TwilioChat, away},
-    kind::Kind,
-};
+use super::{api::Outgoing, chat::TwilioChat, kind::Kind};
 use crate::{
     channel::{Next, SendError, chat::Slot},
     clock::Millis,
@@ -57,7 +53,7 @@ impl TwilioChat {
         let noted = self.store.write_repeatable(args, |conn, (channel, place, begun)| {
             Box::pin(contacts::silent(conn, channel, place, *begun))
         });
-        noted.await.map_err(away)?;
+        noted.await.map_err(SendError::away)?;
         // What he wrote meanwhile opened it.
         if self.is_window_open(place).await? {
             return Ok(SendError {
@@ -76,7 +72,7 @@ impl TwilioChat {
         let contact = self
             .store
             .read(args, |conn, (channel, place)| Box::pin(contacts::find(conn, channel, place)));
-        let contact = contact.await.map_err(away)?;
+        let contact = contact.await.map_err(SendError::away)?;
         let until = contact.map(|contact| contact.heard_at.after(WINDOW));
         Ok(until.is_some_and(|until| Millis::now() < until))
     }
@@ -95,7 +91,7 @@ impl TwilioChat {
         let is_new = self.store.write(args, |conn, (channel, place, now)| {
             Box::pin(contacts::called(conn, channel, place, *now))
         });
-        if !is_new.await.map_err(away)? {
+        if !is_new.await.map_err(SendError::away)? {
             return Ok(());
         }
         let template = Some((template, "{}".to_owned()));
@@ -103,7 +99,7 @@ impl TwilioChat {
         let error = match sent {
             Ok(message) => {
                 tracing::info!("somebody on WhatsApp was called by the template");
-                return self.note_call(place, message).await.map_err(away);
+                return self.note_call(place, message).await.map_err(SendError::away);
             }
             Err(trouble) => SendError::from(trouble),
         };
@@ -115,7 +111,7 @@ impl TwilioChat {
         let noted = self.store.write_repeatable(args, |conn, (channel, place)| {
             Box::pin(contacts::not_called(conn, channel, place))
         });
-        noted.await.map_err(away)?;
+        noted.await.map_err(SendError::away)?;
         match error.next {
             Next::Retry { .. } => Err(error),
             Next::GiveUp => {

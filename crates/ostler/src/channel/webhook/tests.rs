@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        Channels, WEBHOOK,
+        Channels, Next, WEBHOOK,
         testing::{Receiver, Request, sending},
     },
     *,

@@ -3,12 +3,13 @@
 
 mod told;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use self::told::{Kept, Told};
 use super::{
     super::{Attachment, Button, Choices, Limits, Look, Post, Slot, markup::Markup},
-    text, time, words,
+    text, words,
 };
 
 /// How much room there is for the last line.
@@ -28,8 +29,10 @@ pub(super) struct Asked {
     body: String,
     /// The messages above it, if it takes several.
     pages: Vec<String>,
-    /// All of it as a file, if it takes one.
+    /// All of it as a file, if it takes one, and what it was made of: a chat may not
+    /// take the file.
     file: Option<Attachment>,
+    event: Option<Value>,
     expires: Option<i64>,
     buttons: Vec<Button>,
     /// The number of the first of them, where they are told by numbers.
@@ -70,12 +73,26 @@ impl Asked {
             is_question,
             body,
             pages,
+            event: file.is_some().then(|| event.clone()),
             file,
-            expires: time::seconds(text(event, "expires_at")),
+            expires: text(event, "expires_at").parse().ok().map(Timestamp::as_second),
             buttons,
             first,
             resolved: None,
         })
+    }
+
+    pub(super) fn has_file(&self) -> bool {
+        self.event.is_some()
+    }
+
+    /// Says it without a file, as far as these limits let it.
+    pub(super) fn leave_file_out(&mut self, limits: &Limits) {
+        let Some(event) = self.event.take() else { return };
+        let resolved = self.resolved.take();
+        if let Some(asked) = Self::read(&event, limits, self.first) {
+            *self = Self { resolved, ..asked };
+        }
     }
 
     /// Returns what the choices stand for, in the order of their numbers.

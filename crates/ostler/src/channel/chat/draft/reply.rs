@@ -3,7 +3,7 @@
 use super::{
     super::{
         Attachment, Content, Limits, Post,
-        split::{Piece, split},
+        split::{Piece, split, split_growing},
     },
     words,
 };
@@ -40,7 +40,7 @@ pub(crate) fn reply(
         let note = limits.markup.aside("The whole answer is attached.");
         let note = words::shortened(&note, limits.text / 2);
         let room = limits.text.saturating_sub(limits.measure.of(&note) + 1);
-        let start = split(text, room, limits.measure).into_iter().next();
+        let start = split_growing(text, room, limits.measure).into_iter().next();
         pieces = start
             .map(|start| Piece { text: format!("{}\n{note}", start.text), ..start })
             .into_iter()

@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::{super::markup::Markup, Detail, text, words};
+use super::{
+    super::{Limits, markup::Markup},
+    Detail, text, words,
+};
 
 /// The longest title of a tool, and the longest thought.
 const TITLE: usize = 100;
@@ -81,9 +84,9 @@ impl Status {
         self.retry = Some(format!("⏳ Retry{attempt}{}", delay.unwrap_or_default()));
     }
 
-    /// The agent says something again.
-    pub(super) fn said(&mut self) {
-        self.retry = None;
+    /// The agent says something again; returns whether that is news.
+    pub(super) fn said(&mut self) -> bool {
+        self.retry.take().is_some()
     }
 
     /// A further attempt begins.
@@ -97,8 +100,9 @@ impl Status {
         !self.running.is_empty() || !self.done.is_empty()
     }
 
-    /// Returns the lines, in at most so many characters: the last ones matter most.
-    pub(super) fn lines(&self, detail: Detail, most: usize, markup: Markup) -> Vec<String> {
+    /// Returns the lines, as far as they fit into a message: the last ones matter most.
+    pub(super) fn lines(&self, detail: Detail, limits: &Limits) -> Vec<String> {
+        let Limits { text: most, measure, markup, .. } = *limits;
         let done = match detail {
             Detail::Quiet => return Vec::new(),
             Detail::Normal => 1,
@@ -117,7 +121,7 @@ impl Status {
         let mut kept = Vec::new();
         for line in lines.into_iter().rev() {
             let line = markup.aside(&line);
-            let length = line.chars().count() + 1;
+            let length = measure.of(&line) + 1;
             let Some(rest) = (left + 1).checked_sub(length) else { continue };
             left = rest.saturating_sub(1);
             kept.push(line);

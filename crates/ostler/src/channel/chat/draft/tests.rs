@@ -262,6 +262,54 @@ fn no_line_of_a_command_can_be_taken_for_a_choice() {
 }
 
 #[test]
+fn no_page_of_a_command_begins_with_what_can_be_taken_for_a_choice() {
+    let command = "1 Deny ".repeat(120);
+    let posts = asked_for("command", &command, &Limits { markup: Markup::None, ..by_numbers(200) });
+    let (_, pages) = posts.split_last().unwrap();
+    assert!(pages.len() > 2);
+    for (_, page) in pages {
+        assert!(!page.text.lines().any(|line| line.starts_with("1 ")), "{page:?}");
+        assert!(page.text.encode_utf16().count() <= 200);
+    }
+}
+
+#[test]
+fn what_names_a_file_is_not_shown_while_an_answer_comes() {
+    let said = output("0", "Here it is:\n\nMEDIA:/home/ann/chart.png\n\nThere. MEDIA:/home/a");
+    check(Detail::Normal, std::slice::from_ref(&said), "Here it is:");
+    check(Detail::Normal, &[said, complete()], "Here it is:\n\n\nThere.");
+    let code = output("0", "```\nMEDIA:./chart.png\n```");
+    check(Detail::Normal, &[code], "```\nMEDIA:./chart.png\n```");
+}
+
+#[test]
+fn what_changes_nothing_that_is_shown_is_no_change() {
+    let mut draft = play(Detail::Normal, &[output("0", &"word ".repeat(2000))]);
+    let before = draft.glance();
+    let thinking = ("thinking", json!({"text": "hm"}));
+    for (kind, body) in [output("0", "more"), thinking, ("unheard_of", json!(3))] {
+        draft.event(kind, &body);
+    }
+    assert_eq!(draft.glance(), before);
+    let (kind, body) = asked("prm_1", "r");
+    draft.event(kind, &body);
+    let after = draft.glance();
+    assert!(after.changes > before.changes && after.asked > before.asked && after.is_asking);
+}
+
+#[test]
+fn a_request_without_its_file_takes_several_messages() {
+    let command: String = (0..150).map(|n| format!("step-{n}; ")).collect();
+    let input = json!({"command": command});
+    let body = json!({"id": "p", "request": "r", "kind": "command", "title": "x", "input": input});
+    let mut draft = play(Detail::Normal, &[("permission", body)]);
+    assert!(draft.leave_files_out() && !draft.leave_files_out());
+    let view = draft.view();
+    let (last, pages) = view.posts.split_last().unwrap();
+    assert!(pages.len() > 1 && last.1.files.is_empty() && last.1.buttons.len() == 2);
+}
+
+#[test]
 fn a_question_has_a_button_for_each_choice_and_one_for_any_other_answer() {
     let options = ["one", "a choice that is longer than that", "3", "4", "5", "6"];
     let body = json!({"id": "p", "kind": "question", "title": "Which?", "options": options});
@@ -287,7 +335,18 @@ fn any_event() -> impl Strategy<Value = (&'static str, Value)> {
     ];
     let codes = ["retry", "retracted", "permission_resolved", "warning"];
     let part = select(
-        &["```rust\n", "words and words. ", "\n\n", "`", "~~~\n", "\u{202e}", "👩‍👧", "x", "# A\n"][..],
+        &[
+            "```rust\n",
+            "words and words. ",
+            "\n\n",
+            "`",
+            "🐎",
+            "~~~\n",
+            "\u{202e}",
+            "👩‍👧",
+            "x",
+            "# A\n",
+        ][..],
     );
     let text =
         (vec(part, 0..8), 1usize..60).prop_map(|(parts, times)| parts.concat().repeat(times));
@@ -317,14 +376,16 @@ proptest! {
     fn no_message_is_ever_over_its_limits_or_empty(
         events in vec(any_event(), 0..30), size in prop_oneof![1usize..60, 200usize..500],
         detail in select(&[Detail::Quiet, Detail::Normal, Detail::Verbose][..]), is_over: bool,
+        measure in select(&[Measure::Characters, Measure::Utf16][..]),
+        markup in select(&[Markup::Discord, Markup::WhatsApp, Markup::None][..]),
     ) {
-        let limits = limits(size);
+        let limits = Limits { measure, markup, ..limits(size.max(measure.widest())) };
         let mut draft = Draft::new(&limits, detail);
         for (kind, body) in events.iter().chain(is_over.then_some(&complete())) {
             draft.event(kind, body);
             let view = draft.view();
             for (at, (slot, post)) in view.posts.iter().enumerate() {
-                prop_assert!(post.text.chars().count() <= limits.text, "{slot:?} {post:?}");
+                prop_assert!(measure.of(&post.text) <= limits.text, "{slot:?} {post:?}");
                 prop_assert!(!post.text.trim().is_empty());
                 prop_assert!(post.buttons.len() <= limits.buttons);
                 prop_assert!(post.buttons.iter().all(|one| one.label.chars().count() <= limits.label));

@@ -126,7 +126,13 @@ proptest! {
             now = again;
         }
         prop_assert_eq!(plan(&chat, &view, now, &limits), Plan::default());
-        prop_assert_eq!(shown(&chat, &view), wanted(&view));
+        if is_final {
+            prop_assert_eq!(shown(&chat, &view), wanted(&view));
+        } else {
+            // What an earlier attempt left may still be there.
+            let shown = shown(&chat, &view);
+            prop_assert!(wanted(&view).iter().all(|post| shown.contains(post)));
+        }
     }
 
     #[test]
@@ -203,6 +209,28 @@ fn a_page_that_is_missing_is_sent_and_no_other_where_nothing_can_be_changed() {
         finish(&[posted(1), posted(2)], vec![post("a"), post("b"), post("c")], &limits(None));
     let plan = plan(&[posted(1), posted(2)], &view, 0, &limits(None));
     assert_eq!(plan.operations, [Operation::Send { slot: Slot::Text(0), post: post("a") }]);
+}
+
+#[test]
+fn what_an_earlier_attempt_left_stays_until_there_is_something_for_it() {
+    let left = |number| Posted {
+        slot: Slot::Text(number),
+        message: format!("m{number}"),
+        shown: None,
+        changed_at: 0,
+    };
+    let (posted, limits) = ([left(0), left(1)], limits(Some(APART)));
+    let view = |posts: &[&str], is_final| {
+        let posts = (0..).map(Slot::Text).zip(posts.iter().map(|text| post(text))).collect();
+        View { posts, is_final }
+    };
+    assert_eq!(plan(&posted, &view(&[], false), APART, &limits), Plan::default());
+    let said = plan(&posted, &view(&["a"], false), APART, &limits).operations;
+    let edit = Operation::Edit { slot: Slot::Text(0), message: "m0".to_owned(), post: post("a") };
+    assert_eq!(said, std::slice::from_ref(&edit));
+    let over = plan(&posted, &view(&["a"], true), APART, &limits).operations;
+    let delete = Operation::Delete { slot: Slot::Text(1), message: "m1".to_owned() };
+    assert_eq!(over, [delete, edit]);
 }
 
 #[test]

@@ -1,17 +1,17 @@
 //! Brings a chat to what the draft of a turn says, as often as the chat allows.
 
-use std::{sync::Arc, time::Duration};
+use std::{future, sync::Arc, time::Duration};
 
 use tokio::time::{self, Instant};
 
-use super::{End, Stage, lock};
+use super::{End, Stage, due::Due, lock};
 use crate::{
     channel::{
         Next, SendError,
         chat::{
-            Chat,
-            draft::View,
-            poster::{Poster, Trouble, clock},
+            Chat, Doing,
+            draft::Glance,
+            poster::{Poster, Trouble},
         },
     },
     store::{Store, StoreError, outbox, posts::Subject, turns},
@@ -19,19 +19,8 @@ use crate::{
 
 /// The wait after the store or the chat failed.
 const PAUSE: Duration = Duration::from_secs(2);
-/// The wait before the first sign of typing: whoever asked was given one when his
-/// message was taken, and an answer that comes at once needs none.
-const FIRST_TYPING: Duration = Duration::from_secs(1);
 /// The wait for room in the chat.
 const CROWDED: Duration = Duration::from_millis(500);
-/// How often it is looked whether what was said before has arrived.
-const BEHIND: Duration = Duration::from_millis(100);
-/// How long something that is asked waits for that.
-const ASKED_BEHIND: Duration = Duration::from_secs(3);
-/// How often it is looked whether what is asked has arrived.
-const ASKED_AGAIN: Duration = Duration::from_secs(10);
-/// How often it is looked whether a silent turn still runs.
-const LOOK: Duration = Duration::from_secs(300);
 
 /// What brings a chat to the draft of a stage.
 pub(super) struct Show {
@@ -71,110 +60,170 @@ impl Show {
     /// What is done is boxed: thousands of these wait at a time, and few of them do
     /// anything.
     async fn show(&self, subject: Subject) {
-        let (channel, place) = (subject.channel.clone(), subject.place.clone());
-        let Some(mut poster) = Box::pin(self.open(subject)).await else { return };
+        let place = subject.place.clone();
+        let Some(mut poster) = Box::pin(self.open(subject.clone())).await else { return };
         let usual = self.chat.limits().typing;
         let typing_every = usual.map(|usual| self.typing_every.unwrap_or(usual));
-        let mut typing = typing_every.map(|_| Instant::now() + FIRST_TYPING);
-        // What could not be changed later would stand in the way of another try.
-        let is_left = self.chat.limits().edits.is_some();
-        let mut scope = Scope::All;
-        let (mut again, mut ask_again) = (None, None);
-        let mut behind_until = None;
-        let mut look_at = Instant::now() + LOOK;
+        let mut due = Due::new(Instant::now(), typing_every.is_some());
+        let mut shown = Shown::default();
+        let mut typing: Option<Doing<'_, ()>> = None;
         loop {
-            let due = [again, ask_again, typing].into_iter().flatten().fold(look_at, Instant::min);
             tokio::select! {
                 () = self.stage.stop.cancelled() => {
-                    let has_failed = lock(&self.stage.live).end == Some(End::Failed);
-                    if has_failed && is_left {
-                        let mut view = lock(&self.stage.live).draft.view();
-                        view.is_final = true;
-                        // Whoever ended this goes on all the same.
-                        Box::pin(poster.finish(&view)).await.ok();
-                    }
+                    Box::pin(self.leave(&mut poster)).await;
                     return;
                 }
-                // What is held back waits for its time, whatever else comes.
-                () = self.stage.news.notified(), if again.is_none() => {}
-                () = time::sleep_until(due) => {}
-            }
-            let now = Instant::now();
-            if let Some(every) = typing_every.filter(|_| typing.is_some_and(|at| at <= now)) {
-                let wait = if self.type_there(&place).await { every } else { CROWDED };
-                typing = Some(now + wait);
+                () = self.stage.news.notified(), if due.is_free() => {}
+                // It hurries nobody: what is shown does not wait for it.
+                () = under_way(&mut typing) => {
+                    typing = None;
+                    continue;
+                }
+                () = time::sleep_until(due.next()) => {}
             }
             if self.stage.stop.is_cancelled() {
                 continue;
             }
-            if look_at <= now {
-                look_at = now + LOOK;
-                if !Box::pin(self.still_runs()).await {
-                    return;
+            let now = Instant::now();
+            if let Some(every) = typing_every.filter(|_| due.types(now)) {
+                let has_room = self.chat.has_room();
+                due.type_at(now + if has_room { every } else { CROWDED });
+                if has_room && typing.is_none() {
+                    typing = Some(self.chat.typing(&place, self.answers.as_deref()));
                 }
             }
-            let (mut view, end) = {
-                let live = lock(&self.stage.live);
-                (live.draft.view(), live.end)
-            };
-            if end.is_none() && can_wait(&view) && !self.chat.has_room() {
-                again = Some(now + CROWDED);
-                continue;
-            }
-            // An answer from before stands above this one. Whoever is asked something
-            // has only so long to answer it.
-            let is_first = poster.posted().is_empty() && !view.posts.is_empty();
-            let most = *behind_until.get_or_insert(now + ASKED_BEHIND);
-            if is_first
-                && (can_wait(&view) || now < most)
-                && Box::pin(self.is_behind(&channel, &place)).await
-            {
-                again = Some(now + BEHIND);
-                continue;
-            }
-            let is_asking = is_asking(&view);
-            if is_asking && self.chat.limits().known_again.is_none() {
-                // If that is not known, it is looked for the next time.
-                Box::pin(poster.look_for_lost()).await.ok();
-            }
-            let shown = match (end, scope) {
-                (None, Scope::All) => Box::pin(poster.show(&view, clock())).await,
-                (None, Scope::Asked) => {
-                    Box::pin(poster.show_asked(&view, clock())).await.map(|()| None)
-                }
-                // The answer comes in its place.
-                (Some(End::Answered), _) => return,
-                (Some(End::Failed), _) if !is_left => return,
-                (Some(End::Failed), _) => {
-                    view.is_final = true;
-                    Box::pin(poster.finish(&view)).await.map(|()| None)
-                }
-            };
-            ask_again = is_asking.then_some(now + ASKED_AGAIN);
-            again = match shown {
-                Ok(None) => None,
-                Ok(Some(at)) => Some(now + Duration::from_millis(at.saturating_sub(clock()))),
-                // A request has nothing else to stand for it, and has to be seen.
-                Err(Trouble::Chat(SendError { next: Next::GiveUp, reason, .. })) => {
-                    let is_new = scope == Scope::All;
-                    let turn = self.stage.turn;
-                    match is_new {
-                        true => {
-                            tracing::info!(%turn, reason, "an answer is not shown while it comes")
-                        }
-                        false => tracing::warn!(%turn, reason, "nobody sees what an agent asks"),
-                    }
-                    scope = Scope::Asked;
-                    (is_asking && is_new).then_some(now)
-                }
-                Err(Trouble::Chat(SendError { next: Next::Retry { after }, .. })) => {
-                    Some(now + after.unwrap_or(PAUSE).max(PAUSE))
-                }
-                Err(Trouble::Store(_)) => Some(now + PAUSE),
-            };
-            if end.is_some() {
+            if due.looks(now) && !Box::pin(self.still_runs()).await {
                 return;
             }
+            let (glance, end) = {
+                let live = lock(&self.stage.live);
+                (live.draft.glance(), live.end)
+            };
+            match end {
+                // The answer comes in its place.
+                Some(End::Answered) => return,
+                Some(End::Failed) => {
+                    Box::pin(self.leave(&mut poster)).await;
+                    return;
+                }
+                None => {}
+            }
+            if due.release(now) && self.is_to_do(&shown, &glance, &due, now) {
+                Box::pin(self.bring(&subject, &mut poster, &mut due, &mut shown, glance)).await;
+            }
+        }
+    }
+
+    /// Whether there is something to do in the chat. Where nothing can be changed, that
+    /// is what is asked and nothing else.
+    fn is_to_do(&self, shown: &Shown, glance: &Glance, due: &Due, now: Instant) -> bool {
+        let is_new = shown.version != Some(self.version(glance));
+        let can_show = self.can_change() || glance.has_asked;
+        can_show && glance.has_begun && (is_new || due.asks(now))
+    }
+
+    /// Returns what changes with what can be shown.
+    fn version(&self, glance: &Glance) -> u64 {
+        if self.can_change() { glance.changes } else { glance.asked }
+    }
+
+    fn can_change(&self) -> bool {
+        self.chat.limits().edits.is_some()
+    }
+
+    /// Brings the chat to the draft, if nothing is to be waited for.
+    async fn bring(
+        &self,
+        subject: &Subject,
+        poster: &mut Poster,
+        due: &mut Due,
+        shown: &mut Shown,
+        glance: Glance,
+    ) {
+        let now = Instant::now();
+        if !glance.has_asked && !self.chat.has_room() {
+            return due.hold(now + CROWDED);
+        }
+        // An answer from before stands above this one. Whoever is asked something
+        // has only so long to answer it.
+        if poster.posted().is_empty()
+            && due.waits_behind(now, !glance.has_asked)
+            && self.is_behind(&subject.channel, &subject.place).await
+        {
+            return due.hold_behind(now);
+        }
+        // What is known again by its name is told to have arrived or not.
+        if glance.is_asking && self.chat.limits().known_again.is_none() {
+            // If that is not known, it is looked for the next time.
+            poster.look_for_lost().await.ok();
+            due.ask_again(now, shown.asked != Some(glance.asked));
+        } else {
+            due.ask_no_more();
+        }
+        shown.asked = Some(glance.asked);
+        let view = lock(&self.stage.live).draft.view();
+        let done = match shown.scope {
+            Scope::All => poster.show(&view).await,
+            Scope::Asked => poster.show_asked(&view).await.map(|()| None),
+        };
+        shown.version = None;
+        let now = Instant::now();
+        match done {
+            Ok(None) => {
+                shown.version = Some(self.version(&glance));
+                if let Some(apart) = self.chat.limits().edits {
+                    due.hold(now + apart);
+                }
+            }
+            Ok(Some(at)) => {
+                due.hold(now + Duration::from_millis(at.saturating_sub(poster.now())));
+            }
+            Err(Trouble::Chat(SendError { next: Next::GiveUp, reason, .. })) => {
+                self.refused(shown, &glance, &reason);
+            }
+            Err(Trouble::Chat(SendError { next: Next::Retry { after }, .. })) => {
+                due.hold(now + after.unwrap_or(PAUSE).max(PAUSE));
+            }
+            Err(Trouble::Store(_)) => due.hold(now + PAUSE),
+        }
+    }
+
+    /// Sees to what the chat does not take. A request has nothing else to stand for it,
+    /// and has to be seen: without its file first, and then without everything else.
+    fn refused(&self, shown: &mut Shown, glance: &Glance, reason: &str) {
+        let turn = self.stage.turn;
+        let had_files = lock(&self.stage.live).draft.leave_files_out();
+        match shown.scope {
+            _ if had_files => {
+                tracing::warn!(%turn, reason, "what an agent asks is shown without a file");
+            }
+            Scope::All => {
+                tracing::info!(%turn, reason, "an answer is not shown while it comes");
+                shown.scope = Scope::Asked;
+            }
+            Scope::Asked => {
+                tracing::warn!(%turn, reason, "nobody sees what an agent asks");
+                shown.version = Some(self.version(glance));
+            }
+        }
+        if had_files || glance.is_asking {
+            self.stage.news.notify_one();
+        } else {
+            shown.version = Some(self.version(glance));
+        }
+    }
+
+    /// Lets what there is of an answer that failed stand, where it can be changed: else
+    /// it would stand in the way of another try.
+    async fn leave(&self, poster: &mut Poster) {
+        let view = {
+            let live = lock(&self.stage.live);
+            (live.end == Some(End::Failed)).then(|| live.draft.view())
+        };
+        if let Some(mut view) = view.filter(|_| self.can_change()) {
+            view.is_final = true;
+            // Whoever ended this goes on all the same.
+            poster.finish(&view).await.ok();
         }
     }
 
@@ -189,18 +238,6 @@ impl Show {
                 Err(_) => self.stage.stop.run_until_cancelled(time::sleep(PAUSE)).await?,
             }
         }
-    }
-
-    /// Gives a sign of typing, if there is room for it; returns whether there was. One
-    /// that the chat does not take is not given again before its time. Whoever ends the
-    /// show does not wait for it.
-    async fn type_there(&self, place: &str) -> bool {
-        if !self.chat.has_room() {
-            return false;
-        }
-        let typing = self.chat.typing(place, self.answers.as_deref());
-        let typed = self.stage.stop.run_until_cancelled(typing);
-        typed.await.is_some()
     }
 
     /// Whether something that was said before is still on its way there.
@@ -220,21 +257,30 @@ impl Show {
     }
 }
 
+/// Waits for a sign of typing that is on its way. One that the chat does not take is
+/// not given again before its time.
+async fn under_way(typing: &mut Option<Doing<'_, ()>>) {
+    match typing {
+        Some(typing) => drop(typing.await),
+        None => future::pending().await,
+    }
+}
+
+/// What a chat shows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shown {
+    scope: Scope,
+    /// Of which draft all is shown, if it is.
+    version: Option<u64>,
+    /// Up to which request was asked.
+    asked: Option<u64>,
+}
+
 /// How much of an answer is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Scope {
+    #[default]
     All,
     /// What is asked: the chat did not take something else.
     Asked,
-}
-
-/// Whether an answer is waited for.
-fn is_asking(view: &View) -> bool {
-    view.posts.iter().any(|(slot, post)| slot.is_asked() && !post.buttons.is_empty())
-}
-
-/// Whether nobody is kept from anything as long as a view is not shown: the answer
-/// will be. A request for permission has nothing else to stand for it.
-fn can_wait(view: &View) -> bool {
-    !view.posts.is_empty() && view.posts.iter().all(|(slot, _)| !slot.is_asked())
 }

@@ -5,7 +5,7 @@ use tokio::{sync::mpsc, time};
 
 use super::{
     super::{
-        testing::{Fake, by_numbers},
+        testing::{Fake, by_changes, by_numbers},
         *,
     },
     *,
@@ -17,7 +17,7 @@ use crate::{
         testing::{Knobs, Rig, inbound},
     },
     store::{
-        StoreError, Topic,
+        Topic,
         conversations::Address,
         events::{self, NewEvent},
         posts,
@@ -79,20 +79,23 @@ impl Stand {
         stored.await;
     }
 
-    /// Waits until the store knows a message.
-    async fn until_noted(&self, message: &str) {
+    /// Waits until the store knows what the chat calls a part of the answer.
+    async fn until_noted(&self, slot: &Slot) -> String {
+        let turn = self.rig.store.must(self.turn, |conn, turn| Box::pin(turns::find(conn, *turn)));
+        let id = turn.await.unwrap().turn.job.unwrap().to_string();
+        let subject = Subject { id, channel: SMS.to_owned(), place: PLACE.to_owned() };
+        let slot = slot.to_string();
         let noted = async {
             loop {
-                let found = self.rig.store.read(message.to_owned(), |conn, message| {
-                    Box::pin(posts::by_message(conn, SMS, message))
-                });
-                let found: Result<_, StoreError> = found.await;
-                if found.unwrap().is_some() {
-                    break;
+                let found =
+                    self.rig.store.must(subject.clone(), |conn, of| Box::pin(posts::of(conn, of)));
+                let mut found = found.await.into_iter();
+                if let Some(message) = found.find_map(|it| it.message.filter(|_| it.slot == slot)) {
+                    break message;
                 }
             }
         };
-        time::timeout(LONG, noted).await.unwrap();
+        time::timeout(LONG, noted).await.unwrap()
     }
 
     async fn speak(&self) {
@@ -117,10 +120,14 @@ impl Stand {
 }
 
 fn asks(id: &str) -> (&'static str, serde_json::Value) {
-    let input = json!({ "command": "rm -r hay" });
+    asks_for(id, "rm -r hay")
+}
+
+fn asks_for(id: &str, command: &str) -> (&'static str, serde_json::Value) {
+    let input = json!({ "command": command });
     let options = ["allow", "deny"];
     let body = json!({
-        "id": id, "request": id, "kind": "command", "tool": "Bash", "title": "rm -r hay",
+        "id": id, "request": id, "kind": "command", "tool": "Bash", "title": command,
         "input": input, "options": options,
     });
     ("permission", body)
@@ -157,17 +164,29 @@ on_both! {
         stand.happens(&[asks("prm_1")]).await;
         let first = stand.next().await;
         // The chat says later that it was lost; what comes next lets it be looked for.
-        let slot = Slot::Asked("prm_1".to_owned()).to_string();
-        let job = store.must(stand.turn, |conn, turn| Box::pin(turns::find(conn, *turn)));
-        let subject = job.await.unwrap().turn.job.unwrap().to_string();
-        let message = format!("{subject}:{slot}:0");
-        stand.until_noted(&message).await;
+        let message = stand.until_noted(&Slot::Asked("prm_1".to_owned())).await;
         let lost = store.must(message, |conn, message| {
             Box::pin(posts::delivered(conn, SMS, message, "failed", Some("lost")))
         });
         lost.await;
         stand.happens(&[says("more")]).await;
         assert_eq!(stand.next().await, first);
+        stand.end().await;
+    }
+
+    async fn what_is_asked_comes_as_text_where_its_file_is_not_taken(store: Store) {
+        let limits = Limits {
+            text: 400, files: 1, file_bytes: 1 << 20, has_captions: true, ..by_changes()
+        };
+        let mut stand = Stand::begin(store, limits, true).await;
+        stand.chat.has_no_files.store(true, std::sync::atomic::Ordering::Relaxed);
+        let command: String = (0..100).map(|n| format!("step-{n}; ")).collect();
+        stand.happens(&[asks_for("prm_1", &command)]).await;
+        let mut all = String::new();
+        while !all.contains("1 Allow") {
+            all.push_str(&stand.next().await.text);
+        }
+        assert!((0..100).all(|n| all.contains(&format!("step-{n};"))), "{all}");
         stand.end().await;
     }
 }

@@ -1,10 +1,11 @@
 //! Where a piece ends. Every place within reach has a worth that depends on what
 //! stands around it alone, and the best one is taken.
 
+use unicode_segmentation::UnicodeSegmentation as _;
+
 use super::{
     Measure,
-    fence::{Fence, Line, begins_with_marks},
-    joined::Before,
+    fence::{Fence, Ticks, begins_with_marks},
     unit::{Size, units},
     white_at,
 };
@@ -36,14 +37,14 @@ pub(super) enum Next<'a> {
 /// How much harm a cut does; the most first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Harm {
-    /// It makes or breaks a fence.
-    Fence,
+    /// It makes or breaks the marks of a block.
+    Marks,
     /// It goes through a sign.
     Sign,
-    /// It goes through a unit in a line that looks like a fence.
-    UnitOfFenceLine,
-    /// It goes through a line that looks like a fence, or leaves a fence empty.
-    FenceLine,
+    /// It goes through a unit in the line that begins a block.
+    UnitOfFirstLine,
+    /// It goes through the line that begins a block, or leaves a block empty.
+    FirstLine,
     /// It goes through something that should stay together.
     Unit,
     None,
@@ -68,51 +69,70 @@ type Worth = (Harm, bool, Between, usize);
 impl<'a> Window<'a> {
     /// Finds the end of the piece.
     pub(super) fn next(&self) -> Next<'a> {
-        let Self { text, begin, open, room, limit, measure } = *self;
+        let Self { text, begin, mut open, room, limit, measure } = *self;
         let rest = text.get(begin..).unwrap_or_default();
         // A unit that begins within reach and fits ends within twice the limit.
         let near =
             rest.char_indices().nth(limit.saturating_mul(2)).map_or(rest.len(), |(at, _)| at);
-        let units = units(rest.get(..near).unwrap_or_default(), open, Size { limit, measure });
+        let near = rest.get(..near).unwrap_or_default();
+        let size = Size { limit, measure };
+        let ticks = Ticks::read(near, open, size);
+        let units = units(near, open, &ticks, size);
         let mut units = units.iter().peekable();
+        let mut toggles = ticks.toggles.iter().peekable();
+        let mut masks = ticks.masks.iter().peekable();
+        let signs = near.grapheme_indices(true).map(|(at, _)| at);
+        let mut signs = signs.chain([near.len()]).peekable();
         let mut best: Option<(Worth, Next<'a>)> = None;
-        let (mut fence, mut line, mut line_start) = (open, Line::default(), 0);
-        let mut before = Before::default();
-        let mut seen = begin;
-        let mut count = 0;
+        let (mut line_start, mut is_first_line) = (0, false);
+        let mut cut = Next::Cut { at: begin, open };
+        let (mut count, mut needed) = (0, 0);
         for (at, c) in measure.start(rest, room).char_indices() {
             let at = at + c.len_utf8();
             count += measure.of_char(c);
-            let so_far = rest.get(line_start..at).unwrap_or_default();
-            line.add(c);
-            before.add(c);
-            seen = begin + at;
-            if c == '\n' {
-                fence = line.after(fence, so_far);
-                (line, line_start) = (Line::default(), at);
+            while let Some(toggle) = toggles.next_if(|toggle| toggle.end <= at) {
+                (open, is_first_line) = (toggle.open, toggle.open.is_some());
             }
-            let open = line.after(fence, so_far);
+            if c == '\n' {
+                (line_start, is_first_line) = (at, false);
+            }
+            cut = Next::Cut { at: begin + at, open };
             let closing = open.map_or(0, |open| open.closing_length(limit));
-            if c.is_whitespace() || count + closing > room {
+            if c.is_whitespace() {
                 continue;
+            }
+            // Marks that end a block are shorter than what would close it. Room that is
+            // missing before them stays so, or they would move earlier cuts.
+            needed = needed.max(count + closing);
+            if needed > room {
+                break;
             }
             let after = rest.get(at..).unwrap_or_default();
             if after.is_empty() {
                 return Next::Rest { open };
             }
             while units.next_if(|unit| unit.end <= at).is_some() {}
-            let is_unit = units.peek().is_some_and(|unit| unit.start < at);
-            let place = Place { so_far, line, fence, open, before, is_unit, after };
+            while masks.next_if(|mask| mask.end <= at).is_some() {}
+            while signs.next_if(|sign| *sign < at).is_some() {}
+            let place = Place {
+                so_far: rest.get(line_start..at).unwrap_or_default(),
+                is_code: open.is_some(),
+                is_first_line,
+                is_masked: masks.peek().is_some_and(|mask| mask.start < at),
+                is_sign: signs.peek().is_some_and(|sign| *sign > at),
+                is_unit: units.peek().is_some_and(|unit| unit.start < at),
+                after,
+            };
             let (harm, between) = place.judged();
             let worth = match count >= room / 2 {
                 true => (harm, true, between, count),
                 false => (harm, false, between.min(Between::Blank), count),
             };
             if best.as_ref().is_none_or(|(most, _)| *most < worth) {
-                best = Some((worth, Next::Cut { at: begin + at, open }));
+                best = Some((worth, cut));
             }
         }
-        best.map_or(Next::Cut { at: seen, open }, |(_, next)| next)
+        best.map_or(cut, |(_, next)| next)
     }
 }
 
@@ -121,11 +141,12 @@ impl<'a> Window<'a> {
 struct Place<'a> {
     /// Its line up to there.
     so_far: &'a str,
-    line: Line,
-    /// The fence that is open before its line, and the one that is open there.
-    fence: Option<Fence<'a>>,
-    open: Option<Fence<'a>>,
-    before: Before,
+    is_code: bool,
+    /// Whether a block begins in its line.
+    is_first_line: bool,
+    /// Whether it is within code of a line that hides marks of a block.
+    is_masked: bool,
+    is_sign: bool,
     is_unit: bool,
     /// All that follows.
     after: &'a str,
@@ -142,26 +163,25 @@ impl Place<'_> {
 
     fn at_line_end(&self, white: &str, next_line: &str) -> (Harm, Between) {
         let unit = if self.is_unit { Harm::Unit } else { Harm::None };
-        let Some(open) = self.open else {
+        if !self.is_code {
             return (unit, between_lines(self.so_far, white, next_line));
-        };
-        let is_empty = self.fence.is_none() || open.may_be_closed_by(next_line);
-        (if is_empty { Harm::FenceLine } else { unit }, Between::Lines)
+        }
+        let is_empty = self.is_first_line || begins_with_marks(next_line);
+        (if is_empty { Harm::FirstLine } else { unit }, Between::Lines)
     }
 
     fn harm_within_line(&self, white: &str) -> Harm {
         let follows = self.after.get(white.len()..).unwrap_or_default();
-        let is_within = |mark| self.so_far.ends_with(mark) && self.after.starts_with(mark);
-        let is_joined = |next| white.is_empty() && self.before.is_joined_by(next);
-        if begins_with_marks(follows) || is_within('`') || is_within('~') {
-            return Harm::Fence;
+        if self.is_masked || (self.so_far.ends_with('`') && self.after.starts_with('`')) {
+            return Harm::Marks;
         }
-        if self.after.chars().next().is_some_and(is_joined) {
+        if self.is_sign {
             return Harm::Sign;
         }
-        match (self.line.is_like_fence(), self.is_unit) {
-            (true, true) => Harm::UnitOfFenceLine,
-            (true, false) => Harm::FenceLine,
+        let is_empty = self.is_code && (self.is_first_line || begins_with_marks(follows));
+        match (is_empty, self.is_unit) {
+            (true, true) => Harm::UnitOfFirstLine,
+            (true, false) => Harm::FirstLine,
             (false, true) => Harm::Unit,
             (false, false) => Harm::None,
         }
@@ -174,9 +194,9 @@ fn between_lines(line: &str, white: &str, next: &str) -> Between {
     let is_continued = next.starts_with("  ") || next.starts_with('\t');
     match (is_apart, is_continued) {
         // Before code is better than within it, whatever stands there.
-        (false, _) if begins_with_marks(next.trim_start()) => Between::OuterLines,
+        (false, _) if begins_with_marks(next) => Between::OuterLines,
         // A heading stays with what it is the heading of.
-        _ if is_heading(line) && !begins_with_marks(next.trim_start()) => Between::Blank,
+        _ if is_heading(line) && !begins_with_marks(next) => Between::Blank,
         _ if is_heading(next) => Between::Paragraphs,
         (true, false) => Between::Paragraphs,
         (true, true) | (false, false) => Between::OuterLines,

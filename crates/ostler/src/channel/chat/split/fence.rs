@@ -1,134 +1,198 @@
-//! Fences of code, as CommonMark has them, and wherever a list puts them: what opens
-//! one, what closes it, and how it is closed and opened again around a cut.
+//! Blocks of code as the chats have them: three backticks begin one, wherever they
+//! stand, and the next three end it. Only within a line of code they do neither.
 
-use super::Measure;
+use std::collections::HashMap;
+use std::ops::Range;
 
-/// The fewest marks of a fence.
-const MARKS: usize = 3;
-/// The most blanks before a fence. No chat takes what is indented for code by itself,
-/// and in lists within lists fences stand far inside.
-const INDENT: usize = 16;
+use super::{Measure, unit::Size};
 
-/// A fence that is open.
+/// What begins and ends a block.
+const MARKS: &str = "```";
+/// The longest name of a language.
+const LANGUAGE: usize = 40;
+
+/// A block that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fence<'a> {
-    /// The marks alone.
-    marker: &'a str,
-    /// The line that opened it: the marks and what they are followed by.
-    line: &'a str,
+    /// The language that it was begun with; none if there is nothing.
+    language: &'a str,
+    /// Whether it stands in a quotation.
+    is_quoted: bool,
 }
 
 impl Fence<'_> {
-    /// Returns the line that opens it again. It is empty if the marks are too long
-    /// to be repeated.
+    /// Returns the line that opens it again. It is empty where there is no room.
     pub(super) fn opening(self, limit: usize, measure: Measure) -> String {
-        let is_short = measure.fits(self.line, (limit / 4).saturating_sub(1));
-        match (self.is_repeated(limit), is_short) {
-            (true, true) => format!("{}\n", self.line),
-            (true, false) => format!("{}\n", self.marker),
-            (false, _) => String::new(),
+        let line = format!("{}{}", self.marks(), self.language);
+        if !self.is_repeated(limit) {
+            String::new()
+        } else if measure.fits(&line, (limit / 4).saturating_sub(1)) {
+            format!("{line}\n")
+        } else {
+            format!("{}\n", self.marks())
         }
     }
 
     /// Returns what closes it at the end of a piece.
     pub(super) fn closing(self, limit: usize) -> String {
-        if self.is_repeated(limit) { format!("\n{}", self.marker) } else { String::new() }
+        if self.is_repeated(limit) { format!("\n{}", self.marks()) } else { String::new() }
     }
 
     /// Returns how many characters that is.
     pub(super) fn closing_length(self, limit: usize) -> usize {
-        if self.is_repeated(limit) { self.marker.len() + 1 } else { 0 }
+        if self.is_repeated(limit) { self.marks().len() + 1 } else { 0 }
     }
 
-    /// Tells whether a line begins with what can close it.
-    pub(super) fn may_be_closed_by(self, line: &str) -> bool {
-        let marks = line.trim_start_matches([' ', '\t']);
-        line.len() - marks.len() <= INDENT && marks.starts_with(self.marker)
+    fn marks(self) -> &'static str {
+        if self.is_quoted { "> ```" } else { MARKS }
     }
 
     fn is_repeated(self, limit: usize) -> bool {
-        self.marker.len() < limit / 4
+        self.marks().len() < limit / 4
     }
 }
 
-/// Tells whether a text would be a fence if it stood at the beginning of a line.
-pub(super) fn begins_with_marks(text: &str) -> bool {
-    text.starts_with("```") || text.starts_with("~~~")
+/// Tells whether a line begins with marks, behind what lists and quotations put
+/// before them.
+pub(super) fn begins_with_marks(line: &str) -> bool {
+    without_markers(line).starts_with(MARKS)
 }
 
-/// What is known of a line as it is read, one character after the other.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Line {
-    at: At,
-    indent: usize,
-    marks: usize,
-    mark: char,
-    has_info: bool,
-    has_tick: bool,
+/// Returns a line without the marks of lists and quotations that it begins with.
+fn without_markers(line: &str) -> &str {
+    let mut line = line.trim_start_matches([' ', '\t']);
+    loop {
+        let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let rest = match line.len() - digits.len() {
+            0 => line.strip_prefix(['-', '*', '+', '>']),
+            1..=9 => digits.strip_prefix(['.', ')']),
+            _ => None,
+        };
+        let Some(rest) = rest else { return line };
+        line = rest.trim_start_matches([' ', '\t']);
+    }
 }
 
-/// Where in a line the reader is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum At {
-    #[default]
-    Indent,
-    Marks,
-    Info,
-    /// The line has nothing to do with fences.
-    Plain,
+/// Where a block begins or ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Toggle<'a> {
+    pub(super) start: usize,
+    /// The end of its marks.
+    pub(super) end: usize,
+    /// What is open after it.
+    pub(super) open: Option<Fence<'a>>,
 }
 
-impl Line {
-    /// Reads a line, or the beginning of one.
-    pub(super) fn read(line: &str) -> Self {
-        let mut read = Self::default();
-        line.chars().for_each(|c| read.add(c));
-        read
+/// The backticks of a text.
+#[derive(Debug, Default)]
+pub(super) struct Ticks<'a> {
+    pub(super) toggles: Vec<Toggle<'a>>,
+    /// Code within a line that is short enough to stay together.
+    pub(super) spans: Vec<Range<usize>>,
+    /// Those of them that have marks of a block in them, which would be some else.
+    pub(super) masks: Vec<Range<usize>>,
+}
+
+impl<'a> Ticks<'a> {
+    /// Reads a text that begins within a block or without.
+    pub(super) fn read(text: &'a str, open: Option<Fence<'a>>, size: Size) -> Self {
+        let mut ticks = Self::default();
+        let (mut start, mut open) = (0, open);
+        for line in text.split_inclusive('\n') {
+            if line.contains('`') {
+                open = ticks.line(line, start, open, size);
+            }
+            start += line.len();
+        }
+        ticks
     }
 
-    /// Reads the next character.
-    pub(super) fn add(&mut self, c: char) {
-        match (self.at, c) {
-            (At::Plain, _) => {}
-            (At::Indent, ' ' | '\t') if self.indent < INDENT => self.indent += 1,
-            (At::Indent, '`' | '~') => (self.at, self.mark, self.marks) = (At::Marks, c, 1),
-            (At::Indent, _) => self.at = At::Plain,
-            (At::Marks, c) if c == self.mark => self.marks += 1,
-            (At::Marks, _) if self.marks < MARKS => self.at = At::Plain,
-            (At::Marks | At::Info, c) => {
-                self.at = At::Info;
-                self.has_info |= !c.is_whitespace();
-                self.has_tick |= c == '`';
+    /// Reads a line, and returns what is open after it.
+    fn line(
+        &mut self,
+        line: &'a str,
+        start: usize,
+        mut open: Option<Fence<'a>>,
+        size: Size,
+    ) -> Option<Fence<'a>> {
+        let runs = runs(line);
+        let closers = closers(&runs);
+        let mut index = 0;
+        while let Some(run) = runs.get(index) {
+            index += 1;
+            if run.len() >= MARKS.len() {
+                for n in 0..run.len() / MARKS.len() {
+                    let at = run.start + n * MARKS.len();
+                    let end = at + MARKS.len();
+                    open = match open {
+                        None => Some(Fence::begun(line, run.start, end)),
+                        Some(_) => None,
+                    };
+                    self.toggles.push(Toggle { start: start + at, end: start + end, open });
+                }
+            } else if open.is_none()
+                && let Some(closer) = closers.get(&(index - 1)).copied()
+                && let Some(end) = runs.get(closer)
+            {
+                let span = run.start..end.end;
+                let has_marks = runs.get(index..closer).is_some_and(has_marks);
+                if longest(line, end, has_marks, size).holds(line, &span) {
+                    let span = start + span.start..start + span.end;
+                    if has_marks {
+                        self.masks.push(span.clone());
+                    }
+                    self.spans.push(span);
+                    index = closer + 1;
+                }
             }
         }
+        open
     }
+}
 
-    /// Tells whether it begins like a fence.
-    pub(super) fn is_like_fence(&self) -> bool {
-        match self.at {
-            At::Marks | At::Info => self.marks >= MARKS,
-            At::Indent | At::Plain => false,
-        }
-    }
+/// How long code within a line may be that is closed by a run. A run at the end of the
+/// text may still grow, and then closes nothing. It counts where little comes of that,
+/// and so does code with marks of a block in it, which count until it is closed.
+fn longest(line: &str, closer: &Range<usize>, has_marks: bool, size: Size) -> Size {
+    let is_certain = closer.end < line.len() && !has_marks;
+    Size { limit: if is_certain { size.limit } else { size.limit / 2 }, ..size }
+}
 
-    /// Returns the fence that is open after the line, which is given as far as it
-    /// was read.
-    pub(super) fn after<'a>(&self, before: Option<Fence<'a>>, line: &'a str) -> Option<Fence<'a>> {
-        if !self.is_like_fence() {
-            return before;
-        }
-        match before {
-            Some(fence) => {
-                let is_same = fence.marker.starts_with(self.mark);
-                let is_closed = is_same && self.marks >= fence.marker.len() && !self.has_info;
-                (!is_closed).then_some(fence)
-            }
-            // What has such marks behind it is code within a line.
-            None if self.mark == '`' && self.has_tick => None,
-            None => {
-                let line = line.trim();
-                line.get(..self.marks).map(|marker| Fence { marker, line })
-            }
+fn has_marks(runs: &[Range<usize>]) -> bool {
+    runs.iter().any(|run| run.len() >= MARKS.len())
+}
+
+/// Finds the runs of backticks of a line.
+fn runs(line: &str) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (at, _) in line.match_indices('`') {
+        match runs.last_mut() {
+            Some(run) if run.end == at => run.end += 1,
+            Some(_) | None => runs.push(at..at + 1),
         }
     }
+    runs
+}
+
+/// Returns the next run of the same length of each, by their places.
+fn closers(runs: &[Range<usize>]) -> HashMap<usize, usize> {
+    let mut next = HashMap::new();
+    let closers = runs.iter().enumerate().rev();
+    closers.filter_map(|(index, run)| Some((index, next.insert(run.len(), index)?))).collect()
+}
+
+impl<'a> Fence<'a> {
+    /// Makes one of the line that begins it, and the ends of its marks there.
+    fn begun(line: &'a str, start: usize, end: usize) -> Self {
+        let before = line.get(..start).unwrap_or_default();
+        let is_quoted = before.trim_start().starts_with('>');
+        let behind = line.get(end..).and_then(|behind| behind.strip_suffix('\n'));
+        let language = behind.map(str::trim).filter(|word| is_language(word));
+        Self { language: language.unwrap_or_default(), is_quoted }
+    }
+}
+
+fn is_language(word: &str) -> bool {
+    word.len() <= LANGUAGE
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_+-.#".contains(&byte))
 }

@@ -3,7 +3,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use super::*;
 
 /// The parts that hostile texts are made of.
-const PARTS: [&str; 44] = [
+const PARTS: [&str; 52] = [
     "word",
     " ",
     "  ",
@@ -15,7 +15,15 @@ const PARTS: [&str; 44] = [
     "```rust\n",
     "\n```\n",
     "~~~~\n",
+    "~~~~~\n",
     "\n~~~~\n",
+    "- ```sh\n",
+    "1. ```\n",
+    "> ```\n",
+    "\n> ```\n",
+    "x ```\n",
+    "`` ``` ``",
+    "2. item\n",
     "`",
     "``",
     "````` x\n",
@@ -61,7 +69,7 @@ fn hostile() -> impl Strategy<Value = String> {
 fn without_long_marks(text: &str) -> String {
     let mut kept = String::new();
     for c in text.chars() {
-        if matches!(c, '`' | '~') && kept.ends_with(&String::from(c).repeat(8)) {
+        if c == '`' && kept.ends_with(&"`".repeat(8)) {
             kept.push(' ');
         }
         kept.push(c);
@@ -69,9 +77,66 @@ fn without_long_marks(text: &str) -> String {
     kept
 }
 
-fn is_open(text: &str) -> bool {
-    let lines = text.split_inclusive('\n');
-    lines.fold(None, |open, line| fence::Line::read(line).after(open, line)).is_some()
+/// Whether a block is open at the end of a text, as a chat reads it: one character
+/// after the other. Knows nothing of how texts are cut, but that code within a line
+/// that has marks of a block in it counts up to some length.
+fn is_open(text: &str, most: usize, measure: Measure) -> bool {
+    let mut is_open = false;
+    for line in text.lines() {
+        let mut rest = line;
+        while let Some(at) = rest.find('`') {
+            let marks = &rest[at..];
+            let behind = marks.trim_start_matches('`');
+            let n = marks.len() - behind.len();
+            rest = behind;
+            if n >= 3 {
+                is_open ^= n / 3 % 2 == 1;
+            } else if !is_open {
+                let after = behind_code(behind, n).unwrap_or(behind);
+                let code = &marks[..marks.len() - after.len()];
+                let is_code = !code.trim_matches('`').contains("```") || measure.fits(code, most);
+                rest = if is_code { after } else { behind };
+            }
+        }
+    }
+    is_open
+}
+
+/// Returns what follows code within a line that so many backticks began.
+fn behind_code(mut rest: &str, n: usize) -> Option<&str> {
+    loop {
+        let marks = &rest[rest.find('`')?..];
+        let behind = marks.trim_start_matches('`');
+        if marks.len() - behind.len() == n {
+            return Some(behind);
+        }
+        rest = behind;
+    }
+}
+
+/// Texts of a sort that agents write: every backtick in them but those of blocks has
+/// a partner on its line, and no block is left open.
+fn sound() -> impl Strategy<Value = String> {
+    let parts = [
+        "some words and more of them. ",
+        "\n",
+        "\n\n",
+        "- item\n  goes on\n",
+        "\n1. first\n2. second\n",
+        "[a link](https://example.org/a_(b))",
+        "[text](u) ",
+        "`let x` ",
+        "\n## Head\n",
+        "\n> quoted\n",
+        "👩\u{200d}👧 ",
+        "\n    ~~~~~\n",
+    ];
+    let code = ["", "sh", "rust", "c++"].map(|name| format!("```{name}\n"));
+    let lines = vec(select(&["let a = 1;\n", "  b();\n", "\n", "a `b` \"c\"\n"][..]), 1..12);
+    let block = (select(&["\n", "\n- ", "\n1. ", "Run: "][..]), select(code.to_vec()), lines)
+        .prop_map(|(before, begin, lines)| format!("{before}{begin}{}```\n", lines.concat()));
+    let part = prop_oneof![6 => select(parts.to_vec()).prop_map(str::to_owned), 1 => block];
+    vec(part, 0..60).prop_map(|parts| parts.concat())
 }
 
 fn texts(text: &str, limit: usize) -> Vec<String> {
@@ -135,11 +200,55 @@ proptest! {
     }
 
     #[test]
-    fn every_piece_has_balanced_fences(text in hostile(), limit in 40usize..300, measure in measure()) {
+    fn every_piece_has_whole_blocks(text in hostile(), limit in 40usize..300, measure in measure()) {
         let text = without_long_marks(&text);
-        for piece in split(&text, limit, measure) {
-            prop_assert!(!is_open(&piece.text), "{piece:?}");
+        for piece in split_growing(&text, limit, measure) {
+            prop_assert!(!is_open(&piece.text, limit / 2, measure), "{piece:?}");
         }
+    }
+
+    #[test]
+    fn the_marks_of_each_piece_are_even(text in sound(), limit in 80usize..300, measure in measure()) {
+        for piece in split(&text, limit, measure) {
+            prop_assert_eq!(piece.text.matches("```").count() % 2, 0, "{:?}", piece);
+        }
+    }
+
+    #[test]
+    fn a_text_that_fits_is_one_piece_and_the_same(text in hostile(), measure in measure()) {
+        let pieces = split(&text, measure.of(&text), measure);
+        let shown = text.trim();
+        prop_assert_eq!(pieces.len(), usize::from(!shown.is_empty()));
+        for piece in pieces {
+            prop_assert_eq!(piece.text.trim(), shown);
+            prop_assert!(text.contains(&piece.text));
+        }
+    }
+
+    #[test]
+    fn what_is_added_is_what_closes_and_opens_code(text in sound(), limit in 80usize..300) {
+        let pieces = split(&text, limit, Measure::Characters);
+        let mut is_open = false;
+        let mut language = String::new();
+        for piece in &pieces {
+            let mut shown = piece.text.clone();
+            if is_open {
+                let opening = format!("```{language}\n");
+                prop_assert!(shown.starts_with(&opening), "{piece:?} {opening:?}");
+                shown.drain(..opening.len());
+            }
+            let source = &text[piece.source.clone()];
+            is_open ^= source.matches("```").count() % 2 == 1;
+            if let Some(marks) = source.rfind("```").filter(|_| is_open) {
+                language = source[marks + 3..].lines().next().unwrap_or_default().to_owned();
+            }
+            if is_open {
+                prop_assert!(shown.ends_with("\n```"), "{piece:?}");
+                shown.truncate(shown.len() - 4);
+            }
+            prop_assert_eq!(shown.trim(), source.trim());
+        }
+        prop_assert!(!is_open);
     }
 
     #[test]
@@ -241,25 +350,67 @@ fn a_long_fence_is_closed_and_opened_again_with_its_language() {
     assert_eq!(texts(&text, 48), [first, &format!("{first}\nend")]);
     let crlf = text.replace('\n', "\r\n");
     let pieces = texts(&crlf, 48);
-    assert!(pieces.iter().all(|text| !is_open(text)), "{pieces:?}");
+    assert!(pieces.iter().all(|text| !is_open(text, 24, Measure::Characters)), "{pieces:?}");
     assert!(pieces[1].starts_with("```rust\nlet x = 1;\r\n"), "{pieces:?}");
 }
 
-#[test]
-fn a_fence_is_closed_by_its_own_marks_alone() {
-    let text = format!("~~~~ md\n```\n~~~\n{}~~~~", "text of it\n".repeat(6));
-    let pieces = texts(&text, 48);
-    assert!(pieces.len() > 1 && pieces.iter().all(|text| text.starts_with("~~~~ md\n")));
-    assert!(pieces.iter().all(|text| text.ends_with("\n~~~~")));
+/// Checks that a text with one thing in it that looks like code stays as it is where it
+/// fits, and in the middle of other text.
+#[track_caller]
+fn check_as_it_is(text: &str) {
+    assert_eq!(texts(text, 2000), [text]);
+    let long = format!("{}\n\n{text}\n\n{}", "before ".repeat(40), "after ".repeat(40));
+    let pieces = texts(&long, 300);
+    assert!(pieces.iter().any(|piece| piece.contains(text)), "{pieces:?}");
+    let added = pieces.concat().matches("```").count() - text.matches("```").count();
+    assert_eq!(added, 0, "{pieces:?}");
 }
 
 #[test]
-fn a_language_that_is_too_long_is_left_out_and_so_are_marks_that_are() {
+fn code_is_read_as_such_wherever_it_begins() {
+    for text in [
+        "1. ```bash\n   npm i\n   ```\n2. Then open it.",
+        "- ```sh\n  npm i\n  ```\n- Then open it.",
+        "> ```rust\n> fn main() {}\n> ```\nThat is all.",
+        "Run: ```sh\nnpm i\n``` and open it.",
+        "error here\n    ~~~~~\nand there",
+        "It is written `` ``` `` there.",
+        "One ```let x = 1;``` and another.",
+    ] {
+        check_as_it_is(text);
+    }
+}
+
+#[test]
+fn text_after_code_in_a_list_is_no_code() {
+    let text = format!("1. ```bash\n   npm i\n   ```\n2. Then {}", "go on. ".repeat(60));
+    let pieces = texts(&text, 200);
+    assert_eq!(pieces.concat().matches("```").count(), 2, "{pieces:?}");
+}
+
+#[test]
+fn code_in_a_quotation_is_closed_and_opened_again_in_it() {
+    let text = format!("> ```sh\n{}> ```", "> npm i\n".repeat(20));
+    let pieces = texts(&text, 80);
+    for piece in &pieces {
+        assert!(piece.starts_with("> ```sh\n") && piece.ends_with("\n> ```"), "{pieces:?}");
+    }
+}
+
+#[test]
+fn code_that_nobody_closed_is_closed_while_it_grows_alone() {
+    let text = "```rust\nlet x = 1;";
+    assert_eq!(texts(text, 48), [text]);
+    let growing = split_growing(text, 48, Measure::Characters);
+    assert_eq!(growing[0].text, format!("{text}\n```"));
+}
+
+#[test]
+fn a_language_that_is_too_long_is_left_out() {
     let long = format!("```a-very-long-name\n{}```", "text of it\n".repeat(6));
     assert!(texts(&long, 48)[1].starts_with("```\ntext"));
-    let marks = "`".repeat(20);
-    let pieces = texts(&format!("{marks}\n{}{marks}", "text of it\n".repeat(6)), 48);
-    assert!(pieces[1].starts_with("text"));
+    let words = format!("``` some words\n{}```", "text of it\n".repeat(6));
+    assert!(texts(&words, 48)[1].starts_with("```\ntext"));
 }
 
 #[test]

@@ -3,11 +3,11 @@
 //! then takes places to cut away and never gives any back, which is what keeps
 //! earlier cuts where they are.
 
-use std::{collections::HashMap, ops::Range};
+use std::ops::Range;
 
 use super::{
     Measure,
-    fence::{Fence, Line},
+    fence::{Fence, Ticks},
 };
 
 /// How long something may be.
@@ -18,7 +18,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    fn holds(self, text: &str, unit: &Range<usize>) -> bool {
+    pub(super) fn holds(self, text: &str, unit: &Range<usize>) -> bool {
         text.get(unit.clone()).is_some_and(|unit| self.measure.fits(unit, self.limit))
     }
 }
@@ -26,42 +26,48 @@ impl Size {
 /// Returns what should stay together in a text, in order and without overlaps.
 /// Something that is longer than the limit cannot, and is left out. An address
 /// counts however long it is, as its end may not be there yet.
-pub(super) fn units(text: &str, open: Option<Fence<'_>>, size: Size) -> Vec<Range<usize>> {
-    let mut units = Vec::new();
-    let (mut start, mut fence) = (0, open);
-    // Where a fence was opened, and how many units there were.
-    let mut opened = None;
-    for line in text.split_inclusive('\n') {
-        let before = fence;
-        let read = Line::read(line);
-        fence = read.after(before, line);
-        let count = units.len();
-        let mut found = addresses(line);
-        // Whether a line that begins like a fence is one shows only at its end, so
-        // that nothing of it can depend on that.
-        if before.is_none() && !read.is_like_fence() {
-            found.extend(spans(line, size));
-            found.extend(links(line, size));
-        }
-        match (before, fence) {
-            (None, Some(_)) => opened = Some((start, count)),
-            (None, None) | (Some(_), Some(_)) => {}
-            (Some(closed), None) => {
-                if let Some((from, count)) = opened.take() {
-                    let block = from..start + line.trim_end().len();
-                    let closing = closed.closing_length(size.limit);
-                    let room = Size { limit: size.limit.saturating_sub(closing), ..size };
-                    if room.holds(text, &block) {
-                        units.truncate(count);
-                        units.push(block);
-                    }
-                }
+pub(super) fn units(
+    text: &str,
+    open: Option<Fence<'_>>,
+    ticks: &Ticks<'_>,
+    size: Size,
+) -> Vec<Range<usize>> {
+    let mut units = ticks.spans.clone();
+    // Where what is no code goes on, and where the block began that is open.
+    let mut plain = open.is_none().then_some(0);
+    let mut begun = None;
+    for toggle in &ticks.toggles {
+        match toggle.open {
+            Some(fence) => {
+                begun = Some((toggle.start, fence));
+                let plain = plain.take().map(|from| from..toggle.start);
+                units.extend(plain.into_iter().flat_map(|plain| all_links(text, plain, size)));
+            }
+            None => {
+                plain = Some(toggle.end);
+                let block = begun.take().map(|(from, fence)| (from..toggle.end, fence));
+                units.extend(block.and_then(|(block, fence)| {
+                    let limit = size.limit.saturating_sub(fence.closing_length(size.limit));
+                    Size { limit, ..size }.holds(text, &block).then_some(block)
+                }));
             }
         }
-        units.extend(found.into_iter().map(|unit| unit.start + start..unit.end + start));
+    }
+    let plain = plain.map(|from| from..text.len());
+    units.extend(plain.into_iter().flat_map(|plain| all_links(text, plain, size)));
+    units.extend(addresses(text));
+    merged(units)
+}
+
+/// Finds the links of a part of a text.
+fn all_links(text: &str, part: Range<usize>, size: Size) -> Vec<Range<usize>> {
+    let (mut found, mut start) = (Vec::new(), part.start);
+    for line in text.get(part).unwrap_or_default().split_inclusive('\n') {
+        let links = links(line, size).into_iter();
+        found.extend(links.map(|link| start + link.start..start + link.end));
         start += line.len();
     }
-    merged(units)
+    found
 }
 
 fn merged(mut units: Vec<Range<usize>>) -> Vec<Range<usize>> {
@@ -74,45 +80,6 @@ fn merged(mut units: Vec<Range<usize>>) -> Vec<Range<usize>> {
         is_within
     });
     units
-}
-
-/// Finds code: what stands between two equally long runs of backticks.
-fn spans(line: &str, size: Size) -> Vec<Range<usize>> {
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for (at, _) in line.match_indices('`') {
-        match runs.last_mut() {
-            Some(run) if run.end == at => run.end += 1,
-            Some(_) | None => runs.push(at..at + 1),
-        }
-    }
-    // The next run of each length, from the back.
-    let mut next = HashMap::new();
-    let closers = runs.iter().enumerate().rev();
-    let closers = closers.map(|(index, run)| (index, next.insert(run.len(), index)));
-    let closers: HashMap<usize, Option<usize>> = closers.collect();
-    // A run at the end of the text may still grow, and then closes nothing. It
-    // counts where little comes of that.
-    let longest = |run: &Range<usize>, end: &Range<usize>| {
-        let limit = match end.end < line.len() {
-            true => size.limit,
-            false if run.len() < 3 => size.limit / 2,
-            false => 0,
-        };
-        Size { limit, ..size }
-    };
-    let (mut found, mut index) = (Vec::new(), 0);
-    while let Some(run) = runs.get(index) {
-        let closer = closers.get(&index).copied().flatten();
-        let closer = closer.and_then(|closer| Some((closer, runs.get(closer)?)));
-        index += 1;
-        if let Some((closer, end)) = closer
-            && longest(run, end).holds(line, &(run.start..end.end))
-        {
-            found.push(run.start..end.end);
-            index = closer + 1;
-        }
-    }
-    found
 }
 
 /// Finds links: `[text](address)`.

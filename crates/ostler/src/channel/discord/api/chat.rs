@@ -13,7 +13,7 @@ use twilight_model::channel::Message;
 use super::{Api, Trouble, id, payload, read, refusal, to, verdict::changed};
 use crate::{
     channel::{
-        Next, SendError,
+        SendError,
         chat::{
             Attachment, Changed, Chat, Choices, Content, Doing, Limits, Post, Posting, Stands,
             markup::Markup, measure::Measure,
@@ -182,9 +182,7 @@ fn load(attachments: &[Attachment]) -> Result<(Vec<String>, Vec<File>), SendErro
 
 fn too_large(name: &str) -> SendError {
     let most = LIMITS.file_bytes / 1_000_000;
-    given_up(format!("the file {name:?} is larger than {most} MB, which Discord does not take"))
-}
-
-fn given_up(reason: String) -> SendError {
-    SendError { reason, next: Next::GiveUp, is_unsure: false }
+    SendError::given_up(format!(
+        "the file {name:?} is larger than {most} MB, which Discord does not take"
+    ))
 }

@@ -5,7 +5,11 @@
 use serde_json::{Map, Value};
 
 use super::super::{
-    super::{Attachment, Content, Limits, markup::Markup, split::split},
+    super::{
+        Attachment, Content, Limits,
+        markup::Markup,
+        split::{Piece, split},
+    },
     text, words,
 };
 
@@ -83,7 +87,7 @@ pub(super) fn tell(
         return told(cut("Not all of it is shown."), Kept::Enough);
     }
     let may_fit = measure.fits(&whole, limits.text.saturating_mul(PAGES));
-    let pages = if may_fit { split(&whole, limits.text, measure) } else { Vec::new() };
+    let pages = if may_fit { paged(&whole, limits) } else { Vec::new() };
     if !(1..=PAGES).contains(&pages.len()) {
         let note = match text(event, "kind") {
             "question" => "It is too long to be shown here.",
@@ -93,8 +97,25 @@ pub(super) fn tell(
     }
     let body = above(&head, &markup.aside("All of it is above. Read it before you allow it."));
     let body = measure.start(&body, room).to_owned();
-    let pages = pages.into_iter().map(|page| page.text).collect();
     Told { pages, ..told(body, Kept::Enough) }
+}
+
+/// Returns the messages of a text. Where nothing can be set off each line is marked as
+/// one of others, and so is a page that goes on with a line.
+fn paged(text: &str, limits: &Limits) -> Vec<String> {
+    let mark = match limits.markup {
+        Markup::Discord | Markup::WhatsApp => "",
+        Markup::None => "> ",
+    };
+    let room = limits.text.saturating_sub(mark.len());
+    let pieces = split(text, room, limits.measure).into_iter();
+    let page = |piece: Piece| match text.get(..piece.source.start) {
+        Some(before) if !before.is_empty() && !before.ends_with('\n') => {
+            format!("{mark}{}", piece.text)
+        }
+        Some(_) | None => piece.text,
+    };
+    pieces.map(page).collect()
 }
 
 /// What is asked, whatever room there is.
