@@ -11,7 +11,7 @@ impl World {
     /// Returns where all groups are told. Nothing is set there unless a test did.
     pub(super) fn get_group_hook(&self) -> Answer {
         let url = self.conversation_webhook.clone();
-        let filters = url.is_some().then(|| vec!["onMessageAdded"]).unwrap_or_default();
+        let filters: &[&str] = if url.is_some() { &["onMessageAdded"] } else { &[] };
         Reply::ok(json!({
             "account_sid": self.account,
             "method": "POST",
