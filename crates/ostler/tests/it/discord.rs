@@ -15,6 +15,7 @@ pub(crate) mod pages;
 mod quiet;
 pub(crate) mod rig;
 mod slow;
+mod standing;
 mod strangers;
 mod trouble;
 mod unasked;

@@ -2,7 +2,7 @@
 
 use super::rig::Rig;
 use crate::{
-    discord_double::{Discord, Fault},
+    discord_double::{ChangeKind, Discord, Fault},
     support::LIMIT,
 };
 
@@ -19,11 +19,17 @@ fn wait_for_calls(discord: &Discord, what: &str, status: u16, at_least: usize) {
 #[test]
 fn a_gateway_that_is_killed_answers_once_and_in_the_same_message() {
     let mut rig = Rig::start();
-    rig.ask("sim:slow=700 tell me all about it");
-    rig.wait_for("the start of an answer", rig.channel, |said| !said.is_empty());
+    rig.ask("sim:slow=900 tell me all about it");
+    // What was changed was noted before.
+    rig.discord.wait_for("the start of an answer", LIMIT, |world| {
+        let changes = world.changes(rig.channel);
+        changes.iter().any(|change| change.kind == ChangeKind::Edited).then_some(())
+    });
     rig.crash_and_start();
     rig.wait_for_text("Your prompt has");
     assert_eq!(rig.discord.messages(rig.channel).len(), 2);
+    let changes = rig.discord.changes(rig.channel);
+    assert!(changes.iter().all(|change| change.kind != ChangeKind::Deleted), "{changes:?}");
     assert_eq!(rig.n_sent(), 1);
 }
 

@@ -110,6 +110,10 @@ impl Refusal {
         Self::new(400, 50003, "Cannot execute action on a DM channel")
     }
 
+    pub(super) fn archived() -> Self {
+        Self::new(400, 50083, "Thread is archived")
+    }
+
     pub(super) fn not_the_author() -> Self {
         Self::new(403, 50005, "Cannot edit a message authored by another user")
     }

@@ -20,6 +20,8 @@ use super::{
 
 /// The permission to write.
 const SEND_MESSAGES: u64 = 1 << 11;
+/// The permission to attach files.
+const ATTACH_FILES: u64 = 1 << 15;
 /// From when on a message can be edited a few times only, in milliseconds.
 const OLD: u64 = 3_600_000;
 /// How long a nonce is remembered.
@@ -31,13 +33,32 @@ impl World {
         if place.denied & SEND_MESSAGES != 0 {
             return Err(Refusal::missing_permissions());
         }
+        self.check_files(channel, form)?;
         checks::message(&form.json)?;
         if let Some(known) = self.same_nonce(&form.json) {
             return Reply::ok(known);
         }
         let message = self.draft(channel, form)?;
+        // Who speaks in a thread opens it again.
+        if let Some(channel) = self.channels.get_mut(&channel) {
+            channel.archived = false;
+        }
         let json = self.publish(message);
         Reply::ok(json)
+    }
+
+    /// Refuses files where none may be attached.
+    fn check_files(&self, channel: u64, form: &Form) -> Result<(), Refusal> {
+        let is_denied = self.reach(channel)?.denied & ATTACH_FILES != 0;
+        if is_denied && !form.files.is_empty() {
+            return Err(Refusal::missing_permissions());
+        }
+        Ok(())
+    }
+
+    /// Refuses what cannot be done in a thread that is closed.
+    fn check_open(&self, channel: u64) -> Result<(), Refusal> {
+        if self.reach(channel)?.archived { Err(Refusal::archived()) } else { Ok(()) }
     }
 
     /// Returns the message that was created with the same nonce, if that is to be unique.
@@ -181,6 +202,8 @@ impl World {
 
     pub(super) fn edit_message(&mut self, channel: u64, id: u64, form: &Form) -> Answer {
         let message = self.own(channel, id)?;
+        self.check_open(channel)?;
+        self.check_files(channel, form)?;
         self.count_old_edit(id)?;
         let json = self.edit(message, form)?;
         Reply::ok(json)
@@ -225,7 +248,7 @@ impl World {
     }
 
     pub(super) fn delete_message(&mut self, channel: u64, id: u64) -> Answer {
-        self.reach(channel)?;
+        self.check_open(channel)?;
         let message = self.find_message(channel, id).ok_or_else(Refusal::unknown_message)?;
         if message.author != self.bot && self.guild_of(channel).is_none() {
             return Err(Refusal::direct_channel());

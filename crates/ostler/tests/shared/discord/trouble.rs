@@ -135,6 +135,13 @@ impl Discord {
         });
     }
 
+    /// Closes a thread until somebody speaks there.
+    pub(crate) fn archive(&self, thread: u64) {
+        self.shared.change(|world| {
+            world.channels.get_mut(&thread).expect("the thread exists").archived = true;
+        });
+    }
+
     pub(crate) fn delete_channel(&self, channel: u64) {
         self.shared.change(|world| world.delete_channel(channel));
     }
