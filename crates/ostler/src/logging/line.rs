@@ -165,7 +165,10 @@ fn json_line(at: Millis, level: Level, target: &str, fields: Fields) -> String {
     let mut line = String::new();
     for c in object.chars() {
         if is_unruly(c) {
-            write!(line, "\\u{:04x}", u32::from(c)).ok();
+            // JSON has four digits for half of what needs more of them.
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(line, "\\u{unit:04x}").ok();
+            }
         } else {
             line.push(c);
         }
@@ -205,10 +208,10 @@ mod tests {
     #[test]
     fn the_json_form_has_everything_under_its_name() {
         assert_eq!(
-            line(Form::Json, "it failed", "a\u{1b}\u{9b}\u{202e}"),
+            line(Form::Json, "it failed", "a\u{1b}\u{9b}\u{202e}\u{e0041}"),
             "{\"time\":\"1970-01-01T00:00:01.500Z\",\"level\":\"warn\",\
              \"target\":\"ostler::gateway\",\"message\":\"it failed\",\
-             \"fields\":{\"n\":7,\"value\":\"a\\u001b\\u009b\\u202e\"}}\n"
+             \"fields\":{\"n\":7,\"value\":\"a\\u001b\\u009b\\u202e\\udb40\\udc41\"}}\n"
         );
     }
 
