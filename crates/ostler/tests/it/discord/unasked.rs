@@ -19,6 +19,8 @@ fn a_heartbeat_speaks_where_somebody_spoke_last() {
     });
     rig.ask("sim:echo=one");
     rig.wait_for_text("You said one.");
+    // It stands there before its turn is over, and there is no heartbeat while one runs.
+    rig.daemon.as_ref().unwrap().wait_until_running(0);
     run(&rig, &["heartbeat"]);
     let beat = rig.wait_for_text("You said beat.");
     assert_eq!(beat.reply_to, None);

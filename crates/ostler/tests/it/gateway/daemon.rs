@@ -96,6 +96,15 @@ impl Daemon {
         Client::connect(&self.socket).unwrap()
     }
 
+    /// Waits until so many turns run.
+    pub(crate) fn wait_until_running(&self, count: u64) {
+        let mut client = self.client();
+        until("turns run", || {
+            let standing = client.ask(&json!({ "type": "status" })).unwrap();
+            (standing["turns_running"] == count).then_some(())
+        });
+    }
+
     /// Returns what it has logged.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()

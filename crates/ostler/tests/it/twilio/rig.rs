@@ -110,11 +110,7 @@ impl Rig {
 
     /// Waits until so many turns run.
     pub(crate) fn wait_until_running(&self, count: u64) {
-        let mut client = self.daemon.as_ref().unwrap().client();
-        until("turns run", || {
-            let standing = client.ask(&json!({ "type": "status" })).unwrap();
-            (standing["turns_running"] == count).then_some(())
-        });
+        self.daemon.as_ref().unwrap().wait_until_running(count);
     }
 
     /// Waits until what somebody was sent is this.
