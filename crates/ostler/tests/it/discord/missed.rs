@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Says something that no session is told of, and has the bot connect again.
-fn miss(rig: &Rig, say: impl FnOnce()) {
+pub(super) fn miss(rig: &Rig, say: impl FnOnce()) {
     let n_before = rig.discord.identifies();
     rig.discord.forget_sessions();
     say();

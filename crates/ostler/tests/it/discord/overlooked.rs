@@ -2,21 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::rig::Rig;
-use crate::{
-    discord_double::Fault,
-    support::{LIMIT, until},
-};
-
-/// Says something that no session is told of, and has the bot connect again.
-fn miss(rig: &Rig, say: impl FnOnce()) {
-    let n_before = rig.discord.identifies();
-    rig.discord.forget_sessions();
-    say();
-    rig.discord.cut();
-    rig.discord
-        .wait_for("another session", LIMIT, |world| (world.identifies() > n_before).then_some(()));
-}
+use super::{missed::miss, rig::Rig};
+use crate::{discord_double::Fault, support::until};
 
 fn start(change: impl FnOnce(&Rig, &mut Value)) -> Rig {
     let rig = Rig::with(change);
