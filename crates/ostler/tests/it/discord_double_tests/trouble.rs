@@ -1,6 +1,6 @@
 //! What a test lets go wrong.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -31,16 +31,17 @@ async fn a_request_can_fail_before_it_is_done_or_after() {
 #[tokio::test]
 async fn a_request_that_hangs_is_done_and_never_answered() {
     let (discord, channel, _) = double();
+    let discord = Arc::new(discord);
     discord.hang_next(1);
     let path = format!("/channels/{channel}/messages");
     let mut asked = Box::pin(post(&discord, &path, json!({ "content": "hello" })));
+    let looking = Arc::clone(&discord);
+    let done = tokio::task::spawn_blocking(move || {
+        looking.wait_for("the message", LIMIT, |world| world.messages(channel).first().map(|_| ()));
+    });
     tokio::select! {
         _ = &mut asked => panic!("it was answered"),
-        () = async {
-            while discord.messages(channel).is_empty() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        } => {}
+        done = done => done.unwrap(),
     }
     assert!(timeout(Duration::from_millis(300), asked).await.is_err());
     assert_eq!(discord.requests().last().unwrap().2, 200);
