@@ -1,19 +1,16 @@
-//! Gateways that are killed at any moment. Which moments is decided by a seed that a
-//! failed test has printed.
+//! Gateways that are killed in the middle of anything: after so many calls of theirs
+//! as follow from a seed, which a failed test has printed.
 
-use std::{
-    thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
 use super::rig::Rig;
-use crate::discord_double::Message;
+use crate::{discord_double::Message, support::LIMIT};
 
 const KILLS: usize = 10;
-/// The longest that a gateway lives, in milliseconds.
-const LIFE: u64 = 2000;
+/// How much is asked of each gateway. It makes a call for each at least.
+const ASKED: u64 = 4;
 /// How many words a long answer has; it takes three messages.
 const WORDS: usize = 500;
 
@@ -90,12 +87,14 @@ fn nothing_gets_lost_or_doubled_whenever_it_is_killed() {
         asked.push(next);
     };
     for _ in 0..KILLS {
-        let life = numbers.below(LIFE);
-        let first = numbers.below(life + 1);
-        thread::sleep(Duration::from_millis(first));
-        ask(&rig, &mut numbers);
-        ask(&rig, &mut numbers);
-        thread::sleep(Duration::from_millis(life - first));
+        let n_before = rig.discord.requests().len();
+        for _ in 0..ASKED {
+            ask(&rig, &mut numbers);
+        }
+        let n_last = n_before + usize::try_from(numbers.below(ASKED + 1)).unwrap();
+        rig.discord.wait_for("calls of the bot", LIMIT, |world| {
+            (world.requests().len() >= n_last).then_some(())
+        });
         drop(rig.daemon.take());
         // Nobody hears that but the next.
         ask(&rig, &mut numbers);
