@@ -20,6 +20,8 @@
 )]
 
 mod books;
+#[path = "../shared/chance.rs"]
+#[expect(dead_code, reason = "the other tests ask for more")]
 mod chance;
 #[path = "../shared/client.rs"]
 mod client;

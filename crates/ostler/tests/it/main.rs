@@ -12,6 +12,9 @@
 mod agents;
 mod attached;
 mod bad_input;
+#[path = "../shared/chance.rs"]
+#[expect(dead_code, reason = "the crash test asks for more")]
+mod chance;
 mod chat;
 mod checkup;
 #[path = "../shared/client.rs"]

@@ -1,40 +1,17 @@
 //! Gateways that are killed in the middle of anything: after so many calls of theirs
 //! as follow from a seed, which a failed test has printed.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::json;
 
 use super::rig::Rig;
-use crate::{discord_double::Message, support::LIMIT};
+use crate::{chance::Chance, discord_double::Message, support::LIMIT};
 
 const KILLS: usize = 10;
-/// How much is asked of each gateway. It makes a call for each at least.
-const ASKED: u64 = 4;
+/// How many calls a gateway makes at most until it is killed: those with which it starts,
+/// and some for what it is asked.
+const CALLS: u64 = 16;
 /// How many words a long answer has; it takes three messages.
 const WORDS: usize = 500;
-
-/// Numbers that follow from a seed (splitmix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn start() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let seed = u64::try_from(since.as_micros()).unwrap();
-        #[expect(clippy::print_stdout, reason = "only a test that fails shows it")]
-        {
-            println!("the seed is {seed}");
-        }
-        Self(seed)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
 
 /// What was asked for in a channel, by its number.
 struct Asked {
@@ -66,13 +43,15 @@ impl Asked {
     }
 }
 
-fn text_of(said: &[Message]) -> String {
-    said.iter().map(|message| message.content.as_str()).collect()
+fn text_of<'a>(said: impl IntoIterator<Item = &'a Message>) -> String {
+    said.into_iter().map(|message| message.content.as_str()).collect()
 }
 
 #[test]
 fn nothing_gets_lost_or_doubled_whenever_it_is_killed() {
-    let mut numbers = Numbers::start();
+    let seed = Chance::seed();
+    eprintln!("OSTLER_TEST_SEED={seed}");
+    let mut chance = Chance::new(seed);
     let mut rig = Rig::with(|_, settings| {
         settings["discord"]["messages_per_minute"] = json!(1000);
     });
@@ -80,24 +59,32 @@ fn nothing_gets_lost_or_doubled_whenever_it_is_killed() {
     rig.discord.relax();
     let channels = [rig.channel, rig.discord.channel(rig.guild, "barn")];
     let mut asked: Vec<Asked> = Vec::new();
-    let mut ask = |rig: &Rig, numbers: &mut Numbers| {
-        let channel = channels[usize::from(numbers.below(2) == 0)];
-        let next = Asked { channel, number: asked.len(), is_long: numbers.below(4) == 0 };
+    let ask = |rig: &Rig, chance: &mut Chance, asked: &mut Vec<Asked>| {
+        let channel = channels[chance.place(2)];
+        let next = Asked { channel, number: asked.len(), is_long: chance.below(4) == 0 };
         next.say(rig);
         asked.push(next);
     };
+    // Of what was said before the very first session nobody knows.
+    for channel in channels {
+        rig.discord.say(channel, rig.bob, &rig.mentioning("sim:echo=begin"));
+        rig.wait_for_text_in(channel, "You said begin.");
+    }
     for _ in 0..KILLS {
-        let n_before = rig.discord.requests().len();
-        for _ in 0..ASKED {
-            ask(&rig, &mut numbers);
-        }
-        let n_last = n_before + usize::try_from(numbers.below(ASKED + 1)).unwrap();
+        let n_last = rig.discord.requests().len() as u64 + chance.below(CALLS);
+        ask(&rig, &mut chance, &mut asked);
+        ask(&rig, &mut chance, &mut asked);
+        let last = asked.last().unwrap();
         rig.discord.wait_for("calls of the bot", LIMIT, |world| {
-            (world.requests().len() >= n_last).then_some(())
+            // It may have nothing more to say.
+            let is_enough = world.requests().len() as u64 >= n_last;
+            let said = world.messages(last.channel).into_iter();
+            let text = text_of(said.filter(|message| message.author != rig.ann));
+            (is_enough || text.contains(last.words().last().unwrap())).then_some(())
         });
         drop(rig.daemon.take());
         // Nobody hears that but the next.
-        ask(&rig, &mut numbers);
+        ask(&rig, &mut chance, &mut asked);
         rig.crash_and_start();
     }
     for channel in channels {

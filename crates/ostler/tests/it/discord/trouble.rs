@@ -23,6 +23,17 @@ fn a_message_that_comes_twice_is_answered_once() {
 }
 
 #[test]
+fn a_message_that_its_author_changes_is_answered_as_it_was_and_once() {
+    let rig = Rig::start();
+    let first = rig.ask("sim:echo=one");
+    rig.wait_for_text("You said one.");
+    rig.discord.edit_by_user(first, &rig.mentioning("sim:echo=another"));
+    rig.ask("sim:echo=two");
+    rig.wait_for_text("You said two.");
+    assert_eq!(rig.n_sent(), 2);
+}
+
+#[test]
 fn what_is_said_while_the_connection_is_cut_is_answered_after_it() {
     let rig = Rig::start();
     for number in 0..5 {

@@ -14,7 +14,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use ostler_core::{
@@ -26,9 +26,9 @@ use ostler_core::{
 };
 use tokio::{runtime::Runtime, task::JoinSet, time::timeout};
 
-use self::proxy::{Proxy, Random};
+use self::proxy::Proxy;
 use super::{Rig, until_all_gone};
-use crate::conformance::OPENCODE;
+use crate::{chance::Chance, conformance::OPENCODE};
 
 const N_CUTS: u64 = 200;
 const N_SESSIONS: usize = 4;
@@ -88,11 +88,7 @@ impl Account {
 #[test]
 fn two_hundred_cuts_of_the_stream_change_nothing() {
     let Some(rig) = Rig::new(&OPENCODE) else { return };
-    let seed = std::env::var("OSTLER_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-        u64::from(now.subsec_nanos())
-    });
+    let seed = Chance::seed();
     eprintln!("OSTLER_TEST_SEED={seed}");
     let runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime: Runtime = { runtime }.worker_threads(2).enable_all().build().unwrap();
@@ -109,7 +105,7 @@ async fn cut_everywhere(rig: &Rig, seed: u64) {
     let mut memo = None;
     for prompt in PROMPTS {
         let (account, next) =
-            turn(&agent, &request, memo, prompt, (&proxy, &mut Random(seed))).await;
+            turn(&agent, &request, memo, prompt, (&proxy, &mut Chance::new(seed))).await;
         memo = next;
         assert!(account.is_what(prompt), "{prompt} without cuts: {account:#?}");
         expected.insert(*prompt, account);
@@ -177,7 +173,7 @@ impl Sessions {
     /// Asks one thing after the other until there were enough cuts, of every kind
     /// if that comes about, and everything was asked.
     async fn run(&self, proxy: &Proxy, seed: u64, number: usize) {
-        let mut random = Random(seed.wrapping_add(1 + number as u64));
+        let mut chance = Chance::new(seed.wrapping_add(1 + number as u64));
         let mut memo = None;
         let n_each = PROMPTS.len() / N_SESSIONS + 1;
         let mut n_asked = 0;
@@ -189,7 +185,7 @@ impl Sessions {
             let prompt = PROMPTS[(number * n_each + n_asked) % PROMPTS.len()];
             n_asked += 1;
             let (account, next) =
-                turn(&self.agent, &self.request, memo, prompt, (proxy, &mut random)).await;
+                turn(&self.agent, &self.request, memo, prompt, (proxy, &mut chance)).await;
             let is_last = n_asked % N_TURNS == 0 && n_asked < N_TURNS * N_CONVERSATIONS;
             memo = next.filter(|_| !is_last);
             assert_eq!(account, self.expected[prompt], "{prompt}, with seed {seed}");
@@ -204,7 +200,7 @@ async fn turn(
     request: &TurnRequest,
     memo: Option<Memo>,
     prompt: &str,
-    (proxy, random): (&Proxy, &mut Random),
+    (proxy, chance): (&Proxy, &mut Chance),
 ) -> (Account, Option<Memo>) {
     let request = TurnRequest { prompt: prompt.to_owned(), ..request.clone() };
     let request = match memo {
@@ -217,7 +213,7 @@ async fn turn(
         while let Some(event) = turn.next().await {
             assert_eq!(event.seq, events.len() as u64 + 1);
             if let EventBody::Permission(asked) = &event.body {
-                if random.below(2) == 0 {
+                if chance.coin() {
                     // The stream is cut while it waits.
                     proxy.next_cut().await;
                 }

@@ -22,6 +22,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+use crate::chance::Chance;
+
 /// The proxy. Dropping it ends it.
 pub(super) struct Proxy {
     pub(super) address: SocketAddr,
@@ -33,7 +35,7 @@ struct State {
     /// The file in which the server's own address is written.
     upstream: PathBuf,
     cuts: watch::Sender<bool>,
-    random: Mutex<Random>,
+    chance: Mutex<Chance>,
     counts: [AtomicU64; KINDS.len()],
     was_cut: Notify,
 }
@@ -87,7 +89,7 @@ impl Proxy {
         let state = Arc::new(State {
             upstream,
             cuts: watch::Sender::new(false),
-            random: Mutex::new(Random(seed)),
+            chance: Mutex::new(Chance::new(seed)),
             counts: Default::default(),
             was_cut: Notify::new(),
         });
@@ -143,7 +145,7 @@ async fn serve(mut client: TcpStream, state: &State) -> io::Result<()> {
     let (head, rest) = read_head(&mut client).await?;
     let is_stream = head.starts_with(b"GET /global/event");
     let plan =
-        (is_stream && *state.cuts.borrow()).then(|| Plan::next(&mut state.random.lock().unwrap()));
+        (is_stream && *state.cuts.borrow()).then(|| Plan::next(&mut state.chance.lock().unwrap()));
     if plan.is_some_and(|plan| plan.kind == Kind::Unanswered) {
         state.count(Kind::Unanswered);
         return Ok(());
@@ -205,9 +207,9 @@ async fn pass_until_cut(
 }
 
 impl Plan {
-    fn next(random: &mut Random) -> Self {
+    fn next(chance: &mut Chance) -> Self {
         // The first two cost a longer wait each, so they are rarer.
-        let kind = match random.below(20) {
+        let kind = match chance.place(20) {
             0 => Kind::Unanswered,
             1 => Kind::AfterHead,
             2..=13 => Kind::Anywhere,
@@ -218,8 +220,8 @@ impl Plan {
         };
         let (bytes, limit_ms) = if kind == Kind::Anywhere {
             // The shortest are told only that they are connected.
-            let most = [200, 1000, 5000][random.below(3)];
-            (random.below(most), 20 + random.below(150))
+            let most = [200, 1000, 5000][chance.place(3)];
+            (chance.place(most), 20 + chance.place(150))
         } else {
             // Behind the first event, which says that the stream is open.
             (200, 500)
@@ -282,17 +284,4 @@ fn closing(head: &[u8]) -> Vec<u8> {
     let mut lines: Vec<&str> = kept.collect();
     lines.insert(1, "Connection: close");
     lines.join("\r\n").into_bytes()
-}
-
-/// A stream of numbers that is the same for the same seed (SplitMix64).
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % end as u64).unwrap()
-    }
 }

@@ -11,7 +11,7 @@ impl Chance {
         Self(seed)
     }
 
-    /// Returns the seed that the environment names, or a new one.
+    /// Returns the seed that `OSTLER_TEST_SEED` names, or a new one.
     pub(crate) fn seed() -> u64 {
         match std::env::var("OSTLER_TEST_SEED") {
             Ok(text) => text.parse().expect("OSTLER_TEST_SEED is a number"),
@@ -29,6 +29,11 @@ impl Chance {
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (bits ^ (bits >> 31)) % limit
+    }
+
+    /// Returns a place in something that has so many.
+    pub(crate) fn place(&mut self, n: usize) -> usize {
+        usize::try_from(self.below(n as u64)).unwrap()
     }
 
     /// Returns a time up to this one.
