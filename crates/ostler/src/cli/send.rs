@@ -39,7 +39,7 @@ pub(crate) struct SendArgs {
     /// Send the text to people: a message that an agent or a program has for them
     #[arg(long, conflicts_with_all = ["agent", "model", "permissions", "cwd", "wait"])]
     from_agent: bool,
-    /// A conversation of this machine's [default: main; with --from-agent where somebody spoke last]
+    /// A conversation of this machine's [default: main; with --from-agent the output channel, or where somebody spoke last]
     #[arg(long, value_name = "NAME", conflicts_with = "to")]
     conversation: Option<String>,
     /// A conversation anywhere: the answer is sent there
