@@ -114,7 +114,7 @@ impl TwilioChat {
         noted.await.map_err(SendError::away)?;
         match error.next {
             Next::Retry { .. } => Err(error),
-            Next::GiveUp => {
+            Next::Wait | Next::GiveUp => {
                 tracing::error!(
                     why = error.reason,
                     "the template was not sent; check twilio.window_template"
@@ -140,5 +140,5 @@ impl TwilioChat {
 
 /// It is sent when the person writes.
 fn waits() -> SendError {
-    SendError { reason: WAITS.to_owned(), next: Next::GiveUp, is_unsure: false }
+    SendError::certain(Next::Wait, WAITS)
 }

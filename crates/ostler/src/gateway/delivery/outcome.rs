@@ -95,7 +95,7 @@ fn note(sent: Result<Sent, SendError>, pace: &Pace, sending: &Sending) -> Note {
                     let wait = pace.of(&sending.message.channel).retry_in(sending.attempt, after);
                     wait.map_or(Then::Exhausted, Then::RetryIn)
                 }
-                channel::Next::GiveUp => Then::Refused,
+                channel::Next::Wait | channel::Next::GiveUp => Then::Refused,
             };
             Note::Failed { reason, is_unsure, then }
         }

@@ -1,5 +1,7 @@
 //! WhatsApp takes nothing of one's own for somebody who has not written for a day.
 
+use std::fs;
+
 use serde_json::json;
 
 use super::rig::Rig;
@@ -127,6 +129,21 @@ fn a_window_that_is_found_closed_when_something_is_sent_keeps_it() {
     rig.ask("sim:echo=here");
     rig.wait_for_text(&rig.ann, "You said here.");
     assert_eq!(rig.texts(&rig.ann)[2], "hay");
+}
+
+#[test]
+fn a_window_that_closes_before_the_file_of_an_answer_keeps_the_file() {
+    let rig = Rig::start();
+    fs::write(rig.place.work().join("bill.pdf"), "%PDF-1").unwrap();
+    rig.twilio.plan_sends(1, Fault::Pass);
+    rig.twilio.plan_sends(1, Fault::Refuse(400, 63016));
+    rig.ask("sim:echo=MEDIA:bill.pdf");
+    rig.wait_for_undelivered("it is sent when he writes");
+    assert_eq!(rig.texts(&rig.ann).len(), 1);
+    rig.ask("sim:echo=here");
+    rig.wait_for_text(&rig.ann, "You said here.");
+    let sent = rig.twilio.messages_to(&rig.ann);
+    assert_eq!((sent.len(), sent[1].media_urls.len()), (3, 1), "{sent:#?}");
 }
 
 #[test]

@@ -178,7 +178,7 @@ impl Show {
             Ok(Some(at)) => {
                 due.hold(now + Duration::from_millis(at.saturating_sub(poster.now())));
             }
-            Err(Trouble::Chat(SendError { next: Next::GiveUp, reason, .. })) => {
+            Err(Trouble::Chat(SendError { next: Next::Wait | Next::GiveUp, reason, .. })) => {
                 self.refused(shown, &glance, &reason);
             }
             Err(Trouble::Chat(SendError { next: Next::Retry { after }, .. })) => {
