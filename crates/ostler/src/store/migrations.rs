@@ -21,6 +21,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (7, "twilio", include_str!("../../migrations/0007_twilio.sql")),
     (8, "numbers", include_str!("../../migrations/0008_numbers.sql")),
     (9, "signed_names", include_str!("../../migrations/0009_signed_names.sql")),
+    (10, "tries", include_str!("../../migrations/0010_tries.sql")),
 ];
 
 /// The version of the present schema.
