@@ -5,13 +5,14 @@ use std::{
     io::{ErrorKind, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     os::unix::fs::symlink,
+    path::PathBuf,
 };
 
 use serde_json::json;
 
 use super::rig::{ANN, Rig, parrot};
 use crate::{
-    support::{LIMIT, files_below, until},
+    support::{LIMIT, files_below},
     twilio_double::{Attached, Inbound, Message},
 };
 
@@ -198,6 +199,6 @@ fn where_twilio_cannot_fetch_a_file_its_reader_is_told() {
     });
     let sent = sent(&rig, &[("hay.png", PNG)], 1);
     assert!(sent[0].body.contains("hay.png was not sent: no files can be sent here."), "{sent:?}");
-    until("nothing is on offer", || rig.twilio.media_fetches().is_empty().then_some(()));
+    assert_eq!(files_below(&rig.place.path("data/media/offered")), Vec::<PathBuf>::new());
     rig.twilio.wait_for("nothing waits", LIMIT, |world| (world.under_way() == 0).then_some(()));
 }
