@@ -23,6 +23,8 @@ use crate::{
     media::hosting::{Hosting, Offered},
 };
 
+/// What is said where there is no file. By it this gateway is known.
+pub(crate) const NO_FILE: &str = "there is nothing here";
 /// How much of a file is read at once.
 const PIECE: usize = 64 * 1024;
 
@@ -49,7 +51,7 @@ async fn media(
     method: Method,
     token: Result<Path<String>, PathRejection>,
 ) -> Result<Response, ApiError> {
-    let nothing = || ApiError::not_found("there is nothing here");
+    let nothing = || ApiError::not_found(NO_FILE);
     let (Ok(Path(token)), Some(dir)) = (token, service.policy().media.dir.clone()) else {
         return Err(nothing());
     };
