@@ -269,3 +269,22 @@ fn a_template_that_whatsapp_has_not_approved_is_sent_once_and_the_operator_told_
     assert_called_once(&rig, &["hay", "oats"]);
     assert_eq!(named(), 1);
 }
+
+#[test]
+fn that_a_request_waits_for_its_reader_is_told_once_however_often_it_is_tried() {
+    let rig = Rig::with(|_, settings| {
+        settings["agent"]["permissions"] = json!("ask");
+        settings["agent"]["ask_timeout"] = json!("8s");
+    });
+    rig.twilio.plan_sends(1, Fault::Refuse(400, 63016));
+    rig.ask("sim:tool");
+    // Until nobody has answered it, it is tried several times.
+    rig.wait_for_undelivered("it is sent when he writes");
+    for told in ["nobody sees what an agent asks", "waits until its reader writes"] {
+        let log = rig.log();
+        assert_eq!(log.lines().filter(|line| line.contains(told)).count(), 1, "{told}: {log}");
+    }
+    rig.ask("sim:echo=here");
+    rig.wait_for_text(&rig.ann, "You said here.");
+    assert_eq!(rig.texts(&rig.ann).len(), 2);
+}

@@ -202,7 +202,10 @@ impl Show {
                 shown.scope = Scope::Asked;
             }
             Scope::Asked => {
-                tracing::warn!(%turn, reason, "nobody sees what an agent asks");
+                // It is tried again while it is open.
+                if shown.refused.replace(glance.asked) != Some(glance.asked) {
+                    tracing::warn!(%turn, reason, "nobody sees what an agent asks");
+                }
                 shown.version = Some(self.version(glance));
             }
         }
@@ -274,6 +277,8 @@ struct Shown {
     version: Option<u64>,
     /// Up to which request was asked.
     asked: Option<u64>,
+    /// Up to which the operator was told that the chat takes none.
+    refused: Option<u64>,
 }
 
 /// How much of an answer is shown.
