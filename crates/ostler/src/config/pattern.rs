@@ -28,13 +28,13 @@ impl Pattern {
         }
         let mut builder = RegexBuilder::new(text);
         let built = builder.case_insensitive(true).size_limit(MEMORY).build();
-        built.map(Self).map_err(|error| match error {
+        built.map(Self).map_err(|error| {
+            let regex::Error::Syntax(said) = error else {
+                return format!("{text:?} would take too much memory");
+            };
             // What it says before is a drawing of several lines.
-            regex::Error::Syntax(said) => {
-                let why = said.lines().last().unwrap_or_default();
-                format!("{text:?} is no pattern: {}", why.trim_start_matches("error: "))
-            }
-            _ => format!("{text:?} would take too much memory"),
+            let why = said.lines().last().unwrap_or_default();
+            format!("{text:?} is no pattern: {}", why.trim_start_matches("error: "))
         })
     }
 

@@ -31,7 +31,7 @@ const CATCH_UP: Duration = Duration::from_secs(120);
 /// How much of what was asked for before is asked for again: a message may be there
 /// later than it says.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(5);
-/// What is older than that is not answered any more: its name may be forgotten.
+/// What is older than that is not answered any more.
 const OLDEST: SignedDuration = SignedDuration::from_hours(6 * 24);
 /// The longest wait after Twilio did not answer.
 const LONGEST: Duration = Duration::from_secs(300);
