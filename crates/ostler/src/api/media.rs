@@ -36,7 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
 ///
 /// For services such as Twilio, which fetch what they are to send. A link is in no
 /// other answer of this API, works once, and for two minutes; `HEAD` does not use it
-/// up. Whatever is wrong with one, the answer is the same.
+/// up, and works after it as well. Whatever is wrong with one, the answer is the same.
 #[utoipa::path(get, path = "/media/{token}", tag = "media",
     params(("token" = String, Path, description = "The word of the link")),
     responses(
