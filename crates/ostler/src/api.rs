@@ -44,7 +44,6 @@ use axum::{Router, middleware};
 use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use self::health::{Phase, provider};
 use self::{
     caller::{Caller, Used},
     envelope::Data,
@@ -52,6 +51,10 @@ use self::{
     feed::Feed,
     health::Look,
     limits::Limits,
+};
+pub(crate) use self::{
+    health::{Phase, provider},
+    media::NO_FILE,
 };
 use crate::{
     gateway::{Gateway, policy::Policy},

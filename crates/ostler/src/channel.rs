@@ -108,6 +108,8 @@ pub(crate) enum Next {
     Retry {
         after: Option<Duration>,
     },
+    /// It passes as soon as its reader does something, and leaves then.
+    Wait,
     GiveUp,
 }
 

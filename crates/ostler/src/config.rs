@@ -19,6 +19,7 @@ mod layers;
 mod load;
 mod media;
 pub(crate) mod nearest;
+pub(crate) mod pattern;
 mod problem;
 pub(crate) mod schema;
 mod secret;

@@ -23,6 +23,8 @@ use crate::{
     media::hosting::{Hosting, Offered},
 };
 
+/// What is said where there is no file. By it this gateway is known.
+pub(crate) const NO_FILE: &str = "there is nothing here";
 /// How much of a file is read at once.
 const PIECE: usize = 64 * 1024;
 
@@ -34,7 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<Service> {
 ///
 /// For services such as Twilio, which fetch what they are to send. A link is in no
 /// other answer of this API, works once, and for two minutes; `HEAD` does not use it
-/// up. Whatever is wrong with one, the answer is the same.
+/// up, and works after it as well. Whatever is wrong with one, the answer is the same.
 #[utoipa::path(get, path = "/media/{token}", tag = "media",
     params(("token" = String, Path, description = "The word of the link")),
     responses(
@@ -49,7 +51,7 @@ async fn media(
     method: Method,
     token: Result<Path<String>, PathRejection>,
 ) -> Result<Response, ApiError> {
-    let nothing = || ApiError::not_found("there is nothing here");
+    let nothing = || ApiError::not_found(NO_FILE);
     let (Ok(Path(token)), Some(dir)) = (token, service.policy().media.dir.clone()) else {
         return Err(nothing());
     };

@@ -18,6 +18,7 @@ use tokio::{
 
 use super::Reply;
 use crate::{
+    clock::Millis,
     id::{ConversationId, JobId, OutboxId, TurnId},
     store::outbox::{NewMessage, Sending},
 };
@@ -248,5 +249,6 @@ pub(crate) fn message(channel: &str, address: &str, text: &str) -> NewMessage {
 /// Makes a message that is being sent.
 pub(crate) fn sending(channel: &str, address: &str) -> Sending {
     let message = message(channel, address, "hello");
-    Sending { id: OutboxId::new(), message, attempt: 1, is_unsure: false }
+    let tried_since = Millis::now();
+    Sending { id: OutboxId::new(), message, attempt: 1, tried_since, is_unsure: false }
 }

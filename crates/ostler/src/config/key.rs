@@ -295,6 +295,7 @@ pub(crate) const KEYS: &[Key] = &[
     live("twilio.messages_per_minute", number(1, 10_000), "how many messages somebody may send in a minute"),
     guarded("twilio.groups", Kind::Sids("CH"), "the conversations of several people in which it takes part"),
     live("twilio.group_words", Kind::Texts, "the words by which it is called there"),
+    live("twilio.group_patterns", Kind::Patterns, "patterns by which it is called there as well"),
     live("twilio.group_context", number(0, 50), "how many messages of others it is told with one"),
     live("twilio.window_template", Kind::Sid("HX"), "what somebody gets who has not written for a day"),
     live("twilio.approval_template", Kind::Sid("HX"), "what asks for a permission by buttons"),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{
     discord::EVERYBODY,
     duration::{self, or_off::OFF},
+    pattern::Pattern,
     tree::noun,
     twilio,
 };
@@ -51,6 +52,8 @@ pub(crate) enum Kind {
     DurationOrOff,
     /// A list of texts.
     Texts,
+    /// A list of patterns, each a regular expression.
+    Patterns,
     /// A list of files or folders.
     Paths,
     /// A list of networks, such as 10.0.0.0/8.
@@ -132,6 +135,7 @@ impl Kind {
                 duration::from_value(value).map(drop).ok_or_else(|| wrong().into())
             }
             (Self::Texts, Value::Array(items)) => each(items, |_| Ok(())),
+            (Self::Patterns, Value::Array(items)) => patterns(items),
             (Self::Variables, Value::Array(items)) => each(items, variable),
             (Self::Paths, Value::Array(items)) => each(items, not_empty),
             (Self::Networks, Value::Array(items)) => each(items, network),
@@ -178,6 +182,7 @@ impl Kind {
             Self::Duration | Self::DurationUpTo(_) => "a duration such as '10m'".to_owned(),
             Self::DurationOrOff => "a duration such as '10m', or 'off'".to_owned(),
             Self::Texts => "a list of texts".to_owned(),
+            Self::Patterns => "a list of patterns".to_owned(),
             Self::Paths => "a list of paths".to_owned(),
             Self::Networks => "a list of networks".to_owned(),
             Self::Id => "an id in quotes, such as '1234567890'".to_owned(),
@@ -235,6 +240,7 @@ impl Kind {
                 "type": ["string", "number", "null"], "minLength": 1, "exclusiveMinimum": 0,
             }),
             Self::Texts
+            | Self::Patterns
             | Self::Variables
             | Self::Paths
             | Self::Networks
@@ -259,6 +265,15 @@ impl Kind {
             ] }),
         }
     }
+}
+
+/// Each is held against every message.
+fn patterns(items: &[Value]) -> Result<(), Wrong> {
+    const MOST: usize = 20;
+    if items.len() > MOST {
+        return Err(format!("there are more than {MOST}").into());
+    }
+    each(items, |text| Ok(Pattern::new(text).map(drop)?))
 }
 
 fn network(text: &str) -> Result<(), Wrong> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{duration, secret::SecretSource};
+use super::{duration, pattern::Pattern, secret::SecretSource};
 
 /// How an address of WhatsApp is told from a telephone number.
 const WHATSAPP: &str = "whatsapp:";
@@ -42,6 +42,8 @@ pub(crate) struct Twilio {
     pub(crate) groups: Vec<String>,
     /// The words by which it is called there.
     pub(crate) group_words: Vec<String>,
+    /// What calls it there as well, wherever it is found in a text.
+    pub(crate) group_patterns: Vec<Pattern>,
     /// How many messages it is told that it was not called by.
     pub(crate) group_context: u32,
     /// What is sent to somebody who has not written for a day.
@@ -81,6 +83,7 @@ impl Default for Twilio {
             messages_per_minute: 20,
             groups: Vec::new(),
             group_words: vec!["ostler".to_owned(), "@ostler".to_owned()],
+            group_patterns: Vec::new(),
             group_context: 50,
             window_template: None,
             approval_template: None,

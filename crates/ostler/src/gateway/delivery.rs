@@ -139,7 +139,7 @@ async fn work(desk: Arc<Desk>) {
     }
 }
 
-/// Returns how long it is until a time.
+/// Returns how long it is from now until a time.
 fn until(due: Millis, now: Millis) -> Duration {
     Duration::from_millis(u64::try_from(due.0.saturating_sub(now.0)).unwrap_or(0))
 }

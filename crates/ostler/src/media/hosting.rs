@@ -4,7 +4,8 @@
 //! All of it is a folder. A file is called by when its link ends, by the hash of the
 //! link's word, and by its own name; so links outlive a restart, and whoever reads
 //! the folder learns none. A link is used by removing its file, which one alone can
-//! do; it is read from what had been opened before.
+//! do; it is read from what had been opened before. What it was can be asked until the
+//! link is over: the start of it stays, in a file that is as long and has nothing else.
 
 use std::{
     fmt,
@@ -41,6 +42,8 @@ const SLACK: Duration = Duration::from_secs(60);
 /// How many files are on offer at once, and how large they may be together.
 const MOST: usize = 100;
 const TOGETHER: u64 = 512 * MEGABYTE;
+/// What a file begins with that says of a used link what there was.
+const USED: &str = "=";
 /// The folder, below that of all media.
 const FOLDER: &str = "offered";
 /// How many letters and digits the word of a link has: more than 256 bits.
@@ -156,17 +159,24 @@ impl Hosting {
         Ok(Link(word))
     }
 
-    /// Returns the file of a link that works, and leaves the link as it is. Blocks.
+    /// Returns what a link leads to, or led to, and leaves the link as it is. What is in the
+    /// file is not to be shown. Blocks.
     pub(crate) fn look(&self, word: &str, now: Millis) -> Option<Offered> {
-        self.find(word, now).map(|(_, _, offered)| offered)
+        let found = self.find(word, now, "").or_else(|| self.find(word, now, USED));
+        found.map(|(_, _, offered)| offered)
     }
 
     /// Returns the file of a link that works, and uses the link up: of all who ask,
     /// one gets it. Blocks.
     pub(crate) fn take(&self, word: &str, now: Millis) -> Option<Offered> {
-        let (folder, entry, offered) = self.find(word, now)?;
+        let (folder, entry, offered) = self.find(word, now, "")?;
         match unlinkat(folder.fd(), entry.text(), AtFlags::empty()) {
-            Ok(()) => Some(offered),
+            Ok(()) => {
+                if let Err(error) = remember(&folder, &entry, &offered) {
+                    tracing::info!(%error, "it is not remembered what a link led to");
+                }
+                Some(offered)
+            }
             Err(Errno::NOENT) => None,
             Err(error) => {
                 tracing::warn!(%error, "a file on offer cannot be removed, and is not handed out");
@@ -175,28 +185,33 @@ impl Hosting {
         }
     }
 
-    fn find(&self, word: &str, now: Millis) -> Option<(Folder, Entry, Offered)> {
+    fn find(&self, word: &str, now: Millis, mark: &str) -> Option<(Folder, Entry, Offered)> {
         let is_word = word.len() == WORD && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !is_word || !self.root.join(FOLDER).exists() {
             return None;
         }
-        let found = self.open(&hash(word), now).inspect_err(|error| {
+        let found = self.open(&hash(word), now, mark).inspect_err(|error| {
             tracing::warn!(%error, "a file on offer cannot be opened");
         });
         found.ok().flatten()
     }
 
-    fn open(&self, hash: &str, now: Millis) -> io::Result<Option<(Folder, Entry, Offered)>> {
+    /// Opens what a hash belongs to, among the files with this mark.
+    fn open(
+        &self,
+        hash: &str,
+        now: Millis,
+        mark: &str,
+    ) -> io::Result<Option<(Folder, Entry, Offered)>> {
         let folder = Folder::below(&self.root, FOLDER)?;
         let is_it = |entry: &Entry| entry.hash == hash && entry.is_valid(now);
-        let Some(entry) = names(&folder)?.iter().filter_map(|it| Entry::read(it)).find(is_it)
-        else {
+        let names = names(&folder)?;
+        let mut marked = names.iter().filter_map(|name| Entry::read(name.strip_prefix(mark)?));
+        let Some(entry) = marked.find(is_it) else { return Ok(None) };
+        let Some(file) = folder.file(&format!("{mark}{}", entry.text()))? else {
             return Ok(None);
         };
-        let Some(file) = folder.file(&entry.text())? else { return Ok(None) };
-        let mut start = vec![0; HEAD];
-        let n_read = file.read_at(&mut start, 0)?;
-        start.truncate(n_read);
+        let start = start_of(&file)?;
         let (length, name) = (file.metadata()?.len(), name::harmless(&entry.name));
         let offered = Offered { length, kind: kind::of_named(&start, &name), name, file };
         Ok(Some((folder, entry, offered)))
@@ -211,17 +226,39 @@ impl Hosting {
     }
 }
 
+/// Notes what a link led to that was used.
+fn remember(folder: &Folder, entry: &Entry, offered: &Offered) -> io::Result<()> {
+    let name = format!("{USED}{}", entry.text());
+    let (part, mut to) = folder.begin_as(format!(".{name}"))?;
+    to.write_all(&start_of(&offered.file)?)?;
+    // What is not written takes no room.
+    to.set_len(offered.length)?;
+    part.keep(&to, &name)
+}
+
+fn start_of(file: &File) -> io::Result<Vec<u8>> {
+    let mut start = vec![0; HEAD];
+    let n_read = file.read_at(&mut start, 0)?;
+    start.truncate(n_read);
+    Ok(start)
+}
+
 /// Removes what is over; returns how many files are left, and how large they are.
 fn sweep(folder: &Folder, now: Millis) -> io::Result<(usize, u64)> {
     let (mut n_files, mut n_bytes, mut trouble) = (0, 0_u64, None);
     for name in names(folder)? {
-        let Some(entry) = Entry::read(&name) else { continue };
+        let plain = name.strip_prefix('.').unwrap_or(&name);
+        let used = plain.strip_prefix(USED);
+        let Some(entry) = Entry::read(used.unwrap_or(plain)) else { continue };
         if !entry.is_valid(now) {
             match unlinkat(folder.fd(), &name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => continue,
                 // It takes up room; the others go, and there may be further ones.
                 Err(error) => trouble = trouble.or(Some(error)),
             }
+        }
+        if used.is_some() {
+            continue;
         }
         // Somebody may have fetched it meanwhile.
         let Ok(stat) = statat(folder.fd(), &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };

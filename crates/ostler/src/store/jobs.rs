@@ -25,7 +25,7 @@ pub(crate) use self::{
         Unanswered, count_by_state, is_busy, list, list_in, not_over, oldest_not_begun,
         over_without_reply, ready_in, waiting_behind,
     },
-    remove::{Over, forget_messages, remove_before},
+    remove::{Came, Over, forget_messages, remove_before},
 };
 use super::{
     Conn, StoreError,

@@ -20,6 +20,8 @@ const STEPS: &[(i64, &str, &str)] = &[
     (6, "chats", include_str!("../../migrations/0006_chats.sql")),
     (7, "twilio", include_str!("../../migrations/0007_twilio.sql")),
     (8, "numbers", include_str!("../../migrations/0008_numbers.sql")),
+    (9, "signed_names", include_str!("../../migrations/0009_signed_names.sql")),
+    (10, "tries", include_str!("../../migrations/0010_tries.sql")),
 ];
 
 /// The version of the present schema.

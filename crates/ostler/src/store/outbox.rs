@@ -44,6 +44,8 @@ pub(crate) struct Sending {
     pub(crate) id: OutboxId,
     pub(crate) message: NewMessage,
     pub(crate) attempt: i64,
+    /// When the first attempt began, since it was put or opened again.
+    pub(crate) tried_since: Millis,
     /// Whether an earlier attempt may have sent it.
     pub(crate) is_unsure: bool,
 }
@@ -125,7 +127,7 @@ pub(crate) async fn claim(
         ($among:literal, $lock:literal) => {
             concat!(
                 "UPDATE outbox SET state = 'sending', attempt = attempt + 1, owner = $1,
-                     lease_until = $2
+                     lease_until = $2, tried_since = coalesce(tried_since, $3)
                  WHERE id = (
                      SELECT id FROM outbox AS due WHERE state = 'waiting' AND next_at <= $3
                          AND channel NOT IN ($4, $5, $6, $7)",
@@ -162,6 +164,7 @@ pub(crate) async fn claim(
             id: row.parsed("id")?,
             message: NewMessage::from_row(&row)?,
             attempt: row.int("attempt")?,
+            tried_since: row.opt_millis("tried_since")?.unwrap_or(now),
             is_unsure: row.is("is_unsure")?,
         })
     })
@@ -312,7 +315,8 @@ pub(crate) async fn list_failed(
 
 /// Lets a message that was given up be tried again; returns whether it was.
 pub(crate) async fn retry(conn: &mut Conn, id: OutboxId) -> Result<bool, StoreError> {
-    let sql = "UPDATE outbox SET state = 'waiting', next_at = 0, ended_at = NULL, reopened = 0
+    let sql = "UPDATE outbox SET state = 'waiting', next_at = 0, ended_at = NULL, reopened = 0,
+                   tried_since = NULL
                WHERE id = $1 AND state = 'failed'";
     let n_retried = conn.execute(sql, values![id]).await?;
     conn.wake(Topic::Outbox);
@@ -382,6 +386,7 @@ pub(crate) async fn reopen(
         Reopened::Again(at) => {
             let sql = "UPDATE outbox
                        SET reopened = reopened + CASE WHEN state = 'sent' THEN 1 ELSE 0 END,
+                           tried_since = CASE WHEN state = 'sent' THEN NULL ELSE tried_since END,
                            state = 'waiting', next_at = $2, ended_at = NULL
                        WHERE id = $1 AND state IN ('waiting', 'sent')";
             conn.execute(sql, values![id, at]).await?
@@ -404,7 +409,8 @@ pub(crate) async fn release(
     address: &str,
     reason: &str,
 ) -> Result<u64, StoreError> {
-    let sql = "UPDATE outbox SET state = 'waiting', next_at = 0, ended_at = NULL
+    let sql = "UPDATE outbox SET state = 'waiting', next_at = 0, ended_at = NULL,
+                   tried_since = NULL
                WHERE channel = $1 AND address = $2 AND state = 'failed' AND reason = $3";
     let n_released = conn.execute(sql, values![channel, address, reason]).await?;
     if n_released > 0 {

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use super::{
     Conn, Store, StoreError, answered_requests, audit, commands, contacts, events, jobs,
-    jobs::Over::{Dead, DoneOrCancelled},
+    jobs::{
+        Came,
+        Over::{Dead, DoneOrCancelled},
+    },
     messages::{self, Removable},
     outbox, overheard, pairings, permissions, posts, turns, webhooks,
 };
@@ -16,13 +19,16 @@ const BATCH: u32 = 500;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// For how long a request that was answered is known. Part of the contract.
 const ANSWERED: Duration = DAY;
+/// For how long the names of messages are known that came by signed calls. Such a call bears
+/// no date: whoever got hold of one could let somebody say again what he said then.
+const SIGNED: Duration = DAY.saturating_mul(365);
 
 /// For how long to keep what is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keep {
     /// Jobs that are done or cancelled, the names of messages, replies, turns,
     /// permission requests and deleted webhooks. A message that comes again later than this is
-    /// a new one.
+    /// a new one, unless it came by a signed call.
     pub(crate) ended: Duration,
     /// Dead jobs, which somebody should have a look at, the audit, and when people wrote.
     pub(crate) dead: Duration,
@@ -43,7 +49,7 @@ impl Default for Keep {
 enum What {
     EndedJobs,
     DeadJobs,
-    Messages,
+    Messages(Came),
     Outbox,
     Webhooks,
     Requests,
@@ -62,10 +68,11 @@ enum What {
 }
 
 /// Everything but the history, webhooks and turns after what they wait for.
-const ALL: [What; 15] = [
+const ALL: [What; 16] = [
     What::EndedJobs,
     What::DeadJobs,
-    What::Messages,
+    What::Messages(Came::Otherwise),
+    What::Messages(Came::Signed),
     What::Outbox,
     What::Webhooks,
     What::Requests,
@@ -106,7 +113,7 @@ impl Keep {
     fn of(self, what: What) -> Option<Duration> {
         match what {
             What::EndedJobs
-            | What::Messages
+            | What::Messages(Came::Otherwise)
             | What::Outbox
             | What::Webhooks
             | What::Requests
@@ -115,6 +122,7 @@ impl Keep {
             | What::Overheard
             | What::Turns => Some(self.ended),
             What::DeadJobs | What::Audit | What::Contacts => Some(self.dead),
+            What::Messages(Came::Signed) => Some(SIGNED),
             What::AnsweredRequests => Some(ANSWERED),
             What::Pairings => Some(Duration::ZERO),
             What::Events => self.events,
@@ -128,7 +136,7 @@ impl What {
         match self {
             Self::EndedJobs => jobs::remove_before(conn, DoneOrCancelled, before, BATCH).await,
             Self::DeadJobs => jobs::remove_before(conn, Dead, before, BATCH).await,
-            Self::Messages => jobs::forget_messages(conn, before, BATCH).await,
+            Self::Messages(came) => jobs::forget_messages(conn, came, before, BATCH).await,
             Self::Outbox => outbox::remove_before(conn, before, BATCH).await,
             Self::Posts => posts::remove_before(conn, before, BATCH).await,
             Self::Overheard => overheard::remove_before(conn, before, BATCH).await,

@@ -106,7 +106,7 @@ impl Carrier {
         // The answer did not wait for what is around it.
         if !is_settled && let Err(error) = self.settle(&mut poster, &limits).await {
             match error.next {
-                Next::GiveUp => {
+                Next::Wait | Next::GiveUp => {
                     let reason = error.reason;
                     tracing::info!(reason, "what was asked on the way still looks open");
                 }
@@ -233,7 +233,8 @@ fn prefixed(prefix: &str, text: &str) -> String {
 }
 
 /// Lets an answer stand. If the chat does not take its files, it is told without them:
-/// what was to be a file comes as text.
+/// what was to be a file comes as text. Where that is not taken either it was not for the
+/// files that the chat refused, and the answer has not been sent.
 async fn post(
     poster: &mut Poster,
     answer: &media::Answer,
@@ -257,13 +258,13 @@ async fn post(
         return Ok(());
     }
     let note = limits.markup.aside("The files were not sent: the chat does not take them.");
-    beside(poster.note_below(Post::of(limits.measure.start(&note, limits.text))).await)
+    poster.note_below(Post::of(limits.measure.start(&note, limits.text))).await
 }
 
 /// Lets pass that the chat does not take what stands beside an answer: that is there.
 fn beside(noted: Result<(), Trouble>) -> Result<(), Trouble> {
     match noted {
-        Err(Trouble::Chat(error)) if error.is_refusal() => {
+        Err(Trouble::Chat(error)) if error.is_refusal() || error.next == Next::Wait => {
             let reason = error.reason;
             tracing::info!(reason, "what stands below an answer is not taken by the chat");
             Ok(())
@@ -352,6 +353,31 @@ mod tests {
             post(&mut poster, &answer, Long::Split, fake.limits()).await.unwrap();
             assert_eq!(posted.recv().await, Some(Post::of("the chart")));
             assert!(posted.recv().await.unwrap().text.contains("files were not sent"));
+        }
+
+        async fn what_takes_nothing_at_all_has_not_refused_the_files(store: Store) {
+            let (fake, mut posted) = Fake::new(Limits { files: 1, file_bytes: 1 << 20, ..by_numbers() });
+            let subject = Subject { id: "job".to_owned(), channel: SMS.to_owned(), place: "+1".to_owned() };
+            let chat = Arc::clone(&fake) as Arc<dyn Chat>;
+            let mut poster = Poster::open(chat, store, subject, None).await.unwrap();
+            let text = "the chart".to_owned();
+            let answer = media::Answer { text, ..media::Answer::default() };
+            post(&mut poster, &answer, Long::Split, fake.limits()).await.unwrap();
+            let attachments = vec![Attachment { name: "a.txt".to_owned(), content: Content::Text("x".to_owned()) }];
+            let answer = media::Answer { attachments, ..answer };
+            // Its reader has said STOP: neither the file is taken, nor a word about it.
+            fake.refuse_next();
+            fake.refuse_next();
+            let refused = post(&mut poster, &answer, Long::Split, fake.limits()).await;
+            assert!(matches!(refused, Err(Trouble::Chat(error)) if error.is_refusal()));
+            // He may not have written for a day, which is no refusal.
+            fake.troubles.lock().unwrap().push_back(SendError::certain(Next::Wait, "later"));
+            let waits = post(&mut poster, &answer, Long::Split, fake.limits()).await;
+            assert!(matches!(waits, Err(Trouble::Chat(error)) if error.next == Next::Wait));
+            post(&mut poster, &answer, Long::Split, fake.limits()).await.unwrap();
+            assert_eq!(posted.recv().await, Some(Post::of("the chart")));
+            assert_eq!(posted.recv().await.unwrap().files, answer.attachments);
+            assert!(posted.try_recv().is_err());
         }
 
         async fn an_answer_that_cannot_be_a_file_comes_as_text(store: Store) {

@@ -1,6 +1,9 @@
 //! WhatsApp, SMS and groups as chats: messages are sent, and stay as they are.
 
-use std::sync::Arc;
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -40,6 +43,8 @@ pub(crate) struct TwilioChat {
     config: Arc<Twilio>,
     /// Whether Twilio says what became of messages, and what answers refer to.
     is_called: bool,
+    /// For whom something waits, of which the operator was told.
+    pub(super) waiting: Arc<Mutex<HashSet<String>>>,
     pub(super) store: Store,
     pub(super) policy: watch::Receiver<Arc<Policy>>,
 }
@@ -54,7 +59,8 @@ impl TwilioChat {
         let Line { api, hosting, config, .. } = line.clone();
         let limits = kind.limits(config.public_url.is_some());
         let is_called = config.receives() == Receive::Webhook;
-        Self { kind, limits, api, hosting, config, is_called, store, policy }
+        let waiting = Arc::default();
+        Self { kind, limits, api, hosting, config, is_called, waiting, store, policy }
     }
 
     pub(crate) fn kind(&self) -> Kind {

@@ -8,6 +8,8 @@ mod told;
 
 use std::time::Duration;
 
+use reqwest::Method;
+
 use super::{
     api::{Account, Api, Hook, Login, Number, Sender},
     code::Trouble,
@@ -15,6 +17,7 @@ use super::{
     webhook::FORGED,
 };
 use crate::{
+    api::NO_FILE,
     channel::finding::{Finding, bad, clock, good},
     clients::{self, Clients},
     config::{Receive, Secret, Twilio},
@@ -73,7 +76,7 @@ pub(crate) async fn check(twilio: &Twilio, login: Login, token: Option<Secret>) 
     if let Some(called) = called.filter(|_| !twilio.groups.is_empty()) {
         findings.push(told::groups(&format!("{called}/groups"), api.group_hook().await));
     }
-    findings.push(reach(twilio).await);
+    findings.extend(reach(twilio).await);
     findings.extend(api.clock_skew().map(|skew| clock(skew, "Twilio")));
     findings
 }
@@ -183,15 +186,28 @@ fn group(sid: &str, found: Result<(), Trouble>) -> Option<Finding> {
 }
 
 /// Looks whether this gateway can be reached where Twilio looks for it. Without a
-/// signature it refuses everybody in words of its own, and that is how it is known.
-async fn reach(twilio: &Twilio) -> Finding {
-    let Some(called) = called(twilio) else {
-        return good("Twilio is asked for messages, and need not reach this gateway");
-    };
-    let url = format!("{called}/messages");
+/// signature it refuses everybody in words of its own, and says of a link that there is
+/// nothing, and that is how it is known.
+async fn reach(twilio: &Twilio) -> Vec<Finding> {
+    let mut findings = vec![match called(twilio) {
+        Some(called) => visit(Method::POST, &format!("{called}/messages"), 403, FORGED).await,
+        None => good("Twilio is asked for messages, and need not reach this gateway"),
+    }];
+    if let Some(public) =
+        twilio.public_url.as_deref().filter(|_| findings.iter().all(|it| it.is_ok))
+    {
+        let link = format!("{}/media/x", public.trim_end_matches('/'));
+        let files = visit(Method::GET, &link, 404, NO_FILE).await;
+        findings.extend(Some(files).filter(|it| !it.is_ok));
+    }
+    findings
+}
+
+/// Looks whether it is this gateway that answers at a URL, by its status and its words.
+async fn visit(method: Method, url: &str, own: u16, words: &str) -> Finding {
     let clients = Clients::new(REACH);
     let called = async {
-        let response = clients.client(&url)?.post(&url).send().await?;
+        let response = clients.client(url)?.request(method, url).send().await?;
         let status = response.status();
         let mut start = Vec::new();
         clients::read_start(response, START, &mut start).await.ok();
@@ -199,7 +215,9 @@ async fn reach(twilio: &Twilio) -> Finding {
     };
     let fix = "run `ostler serve`, and let the proxy or tunnel pass /twilio/ and /media/ on to it";
     match tokio::time::timeout(REACH, called).await {
-        Ok(Ok((status, said))) if status.as_u16() == 403 && said == FORGED.as_bytes() => {
+        Ok(Ok((status, said)))
+            if status.as_u16() == own && String::from_utf8_lossy(&said).contains(words) =>
+        {
             good(format!("a gateway answers at {url}"))
         }
         Ok(Ok((status, _))) => {

@@ -33,6 +33,7 @@ const fn code(code: u32, meaning: Meaning, about: &'static str) -> Code {
 #[rustfmt::skip]
 const CODES: &[Code] = &[
     code(11200, Meaning::File, "Twilio could not fetch a file from this gateway; check twilio.public_url"),
+    code(11751, Meaning::Lasting, "the files are too large together"),
     code(12300, Meaning::Lasting, "the file is of a type that Twilio does not take"),
     code(14107, Meaning::Passing, "too many messages are sent from this number"),
     code(20003, Meaning::Lasting, "Twilio does not take the login; check twilio.account_sid, twilio.auth_token or the API key"),
@@ -49,8 +50,12 @@ const CODES: &[Code] = &[
     code(21614, Meaning::Lasting, "the number is not a mobile one"),
     code(21617, Meaning::Lasting, "the text is too long"),
     code(21620, Meaning::Lasting, "Twilio takes no file from this gateway's address; check twilio.public_url"),
+    code(21635, Meaning::Lasting, "the number is that of a landline"),
     code(21655, Meaning::Lasting, "there is no such template; check twilio.window_template and twilio.approval_template"),
     code(21656, Meaning::Lasting, "the template takes other variables"),
+    code(21659, Meaning::Lasting, "the number to send from is none of Twilio's; check twilio.sms_from"),
+    code(21660, Meaning::Lasting, "the number to send from is another account's; check twilio.sms_from and twilio.account_sid"),
+    code(21661, Meaning::Lasting, "the number to send from cannot send SMS; check twilio.sms_from"),
     code(30001, Meaning::Passing, "too many messages wait at Twilio"),
     code(30002, Meaning::Lasting, "the account is suspended"),
     code(30003, Meaning::Passing, "the telephone cannot be reached now"),
@@ -60,7 +65,11 @@ const CODES: &[Code] = &[
     code(30007, Meaning::Lasting, "the network took it for spam"),
     code(30008, Meaning::Passing, "the network does not say why"),
     code(30019, Meaning::Lasting, "it is too large for the network"),
+    code(30021, Meaning::Passing, "something went wrong in the messaging service"),
+    code(30022, Meaning::Passing, "too many messages were sent to the United States"),
     code(30034, Meaning::Lasting, "the number is not registered for messages to the United States"),
+    code(30410, Meaning::Passing, "the network did not answer in time"),
+    code(30500, Meaning::Passing, "something went wrong at Twilio"),
     code(63001, Meaning::Lasting, "WhatsApp does not take the account's login"),
     code(63003, Meaning::Lasting, "the person has no WhatsApp"),
     code(63005, Meaning::Lasting, "WhatsApp does not take what is in it"),
@@ -68,6 +77,7 @@ const CODES: &[Code] = &[
     code(63010, Meaning::Passing, "something went wrong at WhatsApp"),
     code(63012, Meaning::Passing, "WhatsApp answered with an error of its own"),
     code(63013, Meaning::Lasting, "WhatsApp's rules were broken"),
+    code(63014, Meaning::Lasting, "the person blocks messages from this number"),
     code(63015, Meaning::Lasting, "the person has not joined the sandbox, and has to send its join code"),
     code(63016, Meaning::Window, "the person has not written for a day; set twilio.window_template"),
     code(63017, Meaning::Passing, "too many messages were sent"),
@@ -223,6 +233,21 @@ mod tests {
         for code in CODES {
             assert!(!code.about.contains(": "), "{}", code.about);
         }
+    }
+
+    #[test]
+    fn what_passes_by_twilios_own_words_is_sent_again_and_nothing_else() {
+        let of = |meaning| {
+            let of_it = CODES.iter().filter(move |code| code.meaning == meaning);
+            of_it.map(|code| code.code).collect::<Vec<_>>()
+        };
+        let passing = [
+            14107, 20429, 21611, 30001, 30003, 30008, 30021, 30022, 30410, 30500, 63010, 63012,
+            63017, 63018, 63038,
+        ];
+        assert_eq!(of(Meaning::Passing), passing);
+        assert_eq!(of(Meaning::File), [11200, 63019]);
+        assert_eq!(of(Meaning::Window), [63016]);
     }
 
     #[test]

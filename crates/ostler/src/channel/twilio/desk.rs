@@ -127,7 +127,8 @@ impl Desk {
         intake.pace.change(twilio.messages_per_minute);
         let rules = twilio.access();
         let is_group = heard.kind == Kind::Group;
-        let is_called = !is_group || heard.is_called_by(&twilio.group_words);
+        let is_called =
+            !is_group || heard.is_called_by(&twilio.group_words, &twilio.group_patterns);
         let mut said = heard.said(is_called);
         if is_group {
             said.text = heard.without_call(&twilio.group_words);

@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::kind::Kind;
 use crate::{
     channel::{directive, is_number, is_sid},
+    config::pattern::Pattern,
     gateway::inbound::Media,
     unruly::is_unruly,
 };
@@ -156,8 +157,8 @@ impl Heard {
     }
 
     /// Whether one of some words is in it, or several in a row, however they are
-    /// written.
-    pub(crate) fn is_called_by(&self, words: &[String]) -> bool {
+    /// written, or one of some patterns.
+    pub(crate) fn is_called_by(&self, words: &[String], patterns: &[Pattern]) -> bool {
         let text = self.text.to_lowercase();
         let mut said = text.split(|c| !is_in_word(c)).filter(|word| !word.is_empty());
         let words = words.iter().map(|word| word.trim().to_lowercase());
@@ -165,6 +166,7 @@ impl Heard {
             words.partition(|word| word.chars().all(is_in_word));
         said.any(|said| words.iter().any(|word| word == said))
             || phrases.iter().any(|phrase| !phrase.is_empty() && text.contains(phrase.as_str()))
+            || patterns.iter().any(|pattern| pattern.is_in(&self.text))
     }
 
     /// Returns what is behind one of these words that it begins with, if that is a word
@@ -296,9 +298,9 @@ mod tests {
         ];
         let heard = Heard::read_group(Form(&form(&said)), FILES).unwrap().unwrap();
         assert_eq!((heard.kind, heard.from.as_str()), (Kind::Group, "+15551234567"));
-        assert!(heard.is_called_by(&["ostler".to_owned()]) && !heard.is_own);
-        assert!(!heard.is_called_by(&["ost".to_owned(), "hello hostler".to_owned()]));
-        assert!(heard.is_called_by(&["hello ostler".to_owned()]));
+        assert!(heard.is_called_by(&["ostler".to_owned()], &[]) && !heard.is_own);
+        assert!(!heard.is_called_by(&["ost".to_owned(), "hello hostler".to_owned()], &[]));
+        assert!(heard.is_called_by(&["hello ostler".to_owned()], &[]));
         let joined = [("EventType", "onParticipantAdded")];
         assert_eq!(Heard::read_group(Form(&form(&joined)), FILES), Ok(None));
     }

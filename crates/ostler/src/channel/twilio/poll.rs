@@ -31,7 +31,7 @@ const CATCH_UP: Duration = Duration::from_secs(120);
 /// How much of what was asked for before is asked for again: a message may be there
 /// later than it says.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(5);
-/// What is older than that is not answered any more: its name may be forgotten.
+/// What is older than that is not answered any more.
 const OLDEST: SignedDuration = SignedDuration::from_hours(6 * 24);
 /// The longest wait after Twilio did not answer.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -127,13 +127,13 @@ impl Poll {
     async fn look_on(&self, seen: &mut Seen) -> Result<(), String> {
         let begun = self.begin(seen).await?;
         // Twilio's clock counts: it says when messages came.
-        let ahead = self.ahead().max(SignedDuration::ZERO);
-        let now = Timestamp::now();
-        let by_twilio = |at: Timestamp| at.saturating_sub(ahead).unwrap_or(at);
-        let now = by_twilio(now);
+        let now = by_twilios_clock(Timestamp::now(), self.ahead());
         let from = match seen.since {
             Some(since) => since,
-            None => self.position(by_twilio(begun)).await.map_err(|error| error.chain())?,
+            None => {
+                let begun = by_twilios_clock(begun, self.ahead());
+                self.position(begun).await.map_err(|error| error.chain())?
+            }
         };
         seen.since = Some(from);
         self.release(seen).await.map_err(|error| error.chain())?;
@@ -316,6 +316,11 @@ impl Poll {
 fn is_young(made_at: Timestamp, begun: Timestamp, now: Timestamp) -> bool {
     let started = begun.saturating_add(STARTING).unwrap_or(begun);
     started <= made_at && now.duration_since(made_at) < YOUNG
+}
+
+/// Returns a moment of this machine's by Twilio's clock.
+fn by_twilios_clock(at: Timestamp, ahead: SignedDuration) -> Timestamp {
+    at.saturating_sub(ahead).unwrap_or(at)
 }
 
 /// Returns a moment of Twilio's by this machine's clock.

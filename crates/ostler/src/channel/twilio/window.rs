@@ -1,7 +1,11 @@
 //! The day within which WhatsApp lets somebody be answered, and the template by which
 //! he is called after it.
 
-use std::time::Duration;
+use std::{
+    collections::HashSet,
+    sync::{MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use super::{api::Outgoing, chat::TwilioChat, kind::Kind};
 use crate::{
@@ -19,6 +23,9 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) const WAITS: &str = "the person has not written for a day, and WhatsApp takes nothing but templates until he does; \
      it is sent when he writes";
 
+/// For how many people something can wait until the operator is told of some again.
+const MANY: usize = 1000;
+
 /// What a message by which somebody is called is noted as, before his number.
 const CALL: &str = "call:";
 
@@ -31,7 +38,11 @@ impl TwilioChat {
     /// Returns an error if WhatsApp would take nothing for somebody now. He is called
     /// by a template then, once.
     pub(super) async fn check_window(&self, place: &str) -> Result<(), SendError> {
-        if self.kind != Kind::WhatsApp || self.is_window_open(place).await? {
+        if self.kind != Kind::WhatsApp {
+            return Ok(());
+        }
+        if self.is_window_open(place).await? {
+            self.waiting().remove(place);
             return Ok(());
         }
         self.call(place).await?;
@@ -77,14 +88,30 @@ impl TwilioChat {
         Ok(until.is_some_and(|until| Millis::now() < until))
     }
 
+    fn waiting(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that something waits for somebody; returns whether that is new.
+    fn is_new_waiting(&self, place: &str) -> bool {
+        let mut waiting = self.waiting();
+        if waiting.len() >= MANY {
+            waiting.clear();
+        }
+        waiting.insert(place.to_owned())
+    }
+
     /// Tells somebody by a template that something waits for him, once until he
     /// writes.
     pub(crate) async fn call(&self, place: &str) -> Result<(), SendError> {
         let Some(template) = self.policy.borrow().twilio.window_template.clone() else {
-            tracing::warn!(
-                "a message by WhatsApp waits until its reader writes: he has not for a day. \
-                 twilio.window_template names a template that would call him"
-            );
+            // What is asked is tried again and again until he writes.
+            if self.is_new_waiting(place) {
+                tracing::warn!(
+                    "a message by WhatsApp waits until its reader writes: he has not for a day. \
+                     twilio.window_template names a template that would call him"
+                );
+            }
             return Ok(());
         };
         let args = (self.kind.channel(), place.to_owned(), Millis::now());
@@ -114,7 +141,7 @@ impl TwilioChat {
         noted.await.map_err(SendError::away)?;
         match error.next {
             Next::Retry { .. } => Err(error),
-            Next::GiveUp => {
+            Next::Wait | Next::GiveUp => {
                 tracing::error!(
                     why = error.reason,
                     "the template was not sent; check twilio.window_template"
@@ -140,5 +167,5 @@ impl TwilioChat {
 
 /// It is sent when the person writes.
 fn waits() -> SendError {
-    SendError { reason: WAITS.to_owned(), next: Next::GiveUp, is_unsure: false }
+    SendError::certain(Next::Wait, WAITS)
 }

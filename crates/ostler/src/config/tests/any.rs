@@ -42,6 +42,7 @@ fn samples(key: &Key) -> Vec<Value> {
         Kind::Sids(start) => vec![json!([]), json!([format!("{start}{}", "0".repeat(32))])],
         Kind::Id => vec![json!("1"), json!("12345678901234567890")],
         Kind::Ids => vec![json!([]), json!(["1234567890", "*"])],
+        Kind::Patterns => vec![json!([]), json!(["^bot\\b", "hay|oats"])],
         Kind::Texts | Kind::Variables => vec![json!([]), json!(["A", "B"])],
         Kind::Values => vec![json!({}), json!({ "A": "b" })],
         Kind::Command => vec![json!(["x"]), json!(["./x", "", "y"])],

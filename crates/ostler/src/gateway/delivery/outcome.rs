@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use tokio::time;
 
-use super::{Desk, Pace};
+use super::{Desk, Pace, until};
 use crate::{
     channel::{self, Reply, SendError, Sent},
     clock::Millis,
@@ -92,10 +92,12 @@ fn note(sent: Result<Sent, SendError>, pace: &Pace, sending: &Sending) -> Note {
         Err(SendError { reason, next, is_unsure }) => {
             let then = match next {
                 channel::Next::Retry { after } => {
-                    let wait = pace.of(&sending.message.channel).retry_in(sending.attempt, after);
+                    let tries = pace.of(&sending.message.channel);
+                    let tried_for = until(Millis::now(), sending.tried_since);
+                    let wait = tries.retry_in(sending.attempt, tried_for, after);
                     wait.map_or(Then::Exhausted, Then::RetryIn)
                 }
-                channel::Next::GiveUp => Then::Refused,
+                channel::Next::Wait | channel::Next::GiveUp => Then::Refused,
             };
             Note::Failed { reason, is_unsure, then }
         }

@@ -68,7 +68,26 @@ fn a_link_works_once() {
         assert_eq!(content(offered), "oats");
     }
     assert_eq!(content(place.hosting.take(&word, NOW).unwrap()), "oats");
-    assert!(place.hosting.take(&word, NOW).is_none() && place.hosting.look(&word, NOW).is_none());
+    assert!(place.hosting.take(&word, NOW).is_none());
+    assert!(!place.names().contains(name));
+}
+
+#[test]
+fn what_a_used_link_led_to_can_be_asked_until_it_is_over() {
+    let place = Place::new();
+    let text = format!("%PDF-1 {} secret", " ".repeat(HEAD));
+    let word = place.offer(&text);
+    assert_eq!(content(place.hosting.take(&word, NOW).unwrap()), text);
+    let known = place.hosting.look(&word, NOW).unwrap();
+    assert_eq!((known.kind, known.name.as_str()), ("application/pdf", "my_chart.png"));
+    assert_eq!(known.length, u64::try_from(text.len()).unwrap());
+    assert!(!content(known).contains("secret"));
+    // It takes up no place of another.
+    let folder = Folder::below(&place.data.path().join("media"), FOLDER).unwrap();
+    assert_eq!(sweep(&folder, NOW).unwrap(), (0, 0));
+    let over = NOW.after(VALID);
+    assert!(place.hosting.look(&word, over).is_none());
+    place.hosting.clear(over).unwrap();
     assert_eq!(place.names(), Vec::<String>::new());
 }
 
@@ -103,7 +122,7 @@ fn a_link_works_for_two_minutes_and_after_a_restart() {
     assert!(again.look(&over, NOW.before(SLACK)).is_some());
     assert!(again.take(&over, NOW.before(SLACK).before(Duration::from_secs(1))).is_none());
     again.clear(after(119)).unwrap();
-    assert_eq!(place.names().len(), 1);
+    assert_eq!(place.names().iter().filter(|name| !name.starts_with(USED)).count(), 1);
     again.clear(after(120)).unwrap();
     assert_eq!(place.names(), Vec::<String>::new());
 }

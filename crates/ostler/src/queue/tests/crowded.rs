@@ -99,7 +99,8 @@ const STEPS: &[(&str, Step)] = &[
             jobs::over_without_reply(conn, of, 9).await?;
             jobs::remove_before(conn, jobs::Over::Dead, NOW, 9).await?;
             jobs::remove_before(conn, jobs::Over::DoneOrCancelled, NOW, 9).await?;
-            jobs::forget_messages(conn, Millis(0), 9).await.map(drop)
+            jobs::forget_messages(conn, jobs::Came::Signed, Millis(0), 9).await?;
+            jobs::forget_messages(conn, jobs::Came::Otherwise, Millis(0), 9).await.map(drop)
         })
     }),
 ];

@@ -27,8 +27,11 @@ fn keep() -> Keep {
 }
 
 async fn add(queue: &Queue, message: Option<&str>) -> JobId {
-    let message = message
-        .map(|message| MessageKey { channel: "test".to_owned(), message: message.to_owned() });
+    add_from(queue, "test", message).await
+}
+
+async fn add_from(queue: &Queue, channel: &str, message: Option<&str>) -> JobId {
+    let message = message.map(|message| MessageKey::new(channel, "here", message));
     let job = NewJob { message, ..NewJob::new("prompt", "{}") };
     match queue.enqueue(LaneId::new("a"), job, NOW).await.unwrap() {
         Enqueued::New(id) => id,
@@ -102,6 +105,17 @@ on_both! {
 }
 
 on_both! {
+    async fn what_came_by_a_signed_call_is_known_for_a_year(store: Store) {
+        let queue = Queue::new(store.clone());
+        for channel in ["whatsapp", "sms", "group"] {
+            add_from(&queue, channel, Some("m1")).await;
+            end(&queue, JobEnd::Done).await;
+        }
+        // The jobs go long before.
+        assert_eq!(store.clean_up(keep(), days(365)).await.unwrap(), 3);
+        assert_eq!(store.clean_up(keep(), Millis(days(365).0 + 1)).await.unwrap(), 3);
+    }
+
     async fn what_is_long_over_is_removed_and_what_is_open_stays(store: Store) {
         let queue = Queue::new(store.clone());
         let done = add(&queue, Some("m1")).await;

@@ -5,13 +5,14 @@ use std::{
     io::{ErrorKind, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     os::unix::fs::symlink,
+    path::PathBuf,
 };
 
 use serde_json::json;
 
 use super::rig::{ANN, Rig, parrot};
 use crate::{
-    support::{LIMIT, files_below, until},
+    support::{LIMIT, files_below},
     twilio_double::{Attached, Inbound, Message},
 };
 
@@ -124,7 +125,10 @@ fn a_link_works_once() {
     let mut again = String::new();
     stream.read_to_string(&mut again).unwrap();
     assert!(again.starts_with("HTTP/1.1 404 "), "{again}");
-    assert!(files_below(&rig.place.path("data/media/offered")).is_empty());
+    // What is left says what there was, and is no file.
+    let left = files_below(&rig.place.path("data/media/offered"));
+    let is_mark = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with('=');
+    assert!(left.len() == 1 && left.iter().all(is_mark), "{left:?}");
 }
 
 #[test]
@@ -198,6 +202,6 @@ fn where_twilio_cannot_fetch_a_file_its_reader_is_told() {
     });
     let sent = sent(&rig, &[("hay.png", PNG)], 1);
     assert!(sent[0].body.contains("hay.png was not sent: no files can be sent here."), "{sent:?}");
-    until("nothing is on offer", || rig.twilio.media_fetches().is_empty().then_some(()));
+    assert_eq!(files_below(&rig.place.path("data/media/offered")), Vec::<PathBuf>::new());
     rig.twilio.wait_for("nothing waits", LIMIT, |world| (world.under_way() == 0).then_some(()));
 }

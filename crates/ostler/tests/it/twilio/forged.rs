@@ -85,6 +85,22 @@ fn calls_that_twilio_did_not_sign_are_refused_and_not_stored() {
 }
 
 #[test]
+fn a_call_counts_under_the_url_as_it_is_written_in_the_console() {
+    let rig = Rig::with(|_, settings| {
+        settings["twilio"]["public_url"] = json!("https://Ostler.Example.org");
+    });
+    for (number, host) in
+        (1..).zip(["Ostler.Example.org", "ostler.example.org", "Ostler.Example.org:443"])
+    {
+        let said = form(&rig, &sid(number), &format!("sim:echo=call-{number}"));
+        let path = format!("{PATH}?from=console");
+        let signed = rig.twilio.sign(&format!("https://{host}{path}"), &said);
+        assert_eq!(rig.call(&path, Some(&signed), encoded(&said)).0, 200, "{host}");
+        rig.wait_for_text(&rig.ann, &format!("You said call-{number}."));
+    }
+}
+
+#[test]
 fn malformed_calls_are_told_what_is_wrong_and_harm_nothing() {
     let rig = Rig::start();
     let said = form(&rig, &sid(2), "sim:echo=bad");

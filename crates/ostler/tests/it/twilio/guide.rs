@@ -2,12 +2,15 @@
 
 use std::fs;
 
-use super::rig::{ANN, free_address};
+use reqwest::Method;
+use serde_json::Value;
+
+use super::rig::{ANN, BOB, free_address};
 use crate::{
     checkup::of_channels,
     gateway::daemon::Daemon,
     support::{LIMIT, Place},
-    twilio_double::Twilio,
+    twilio_double::{Twilio, encoded},
 };
 
 const PAGE: &str = include_str!("../../../../../docs/channels/twilio.md");
@@ -26,6 +29,60 @@ fn blocks() -> Vec<String> {
         blocks.push(block.join("\n"));
     }
     blocks
+}
+
+/// Returns the calls of Twilio's API that are on the page, in their order.
+fn calls() -> Vec<String> {
+    let mut calls = vec![String::new()];
+    for line in PAGE.lines().skip_while(|line| !line.starts_with("curl ")) {
+        if line == "```" {
+            break;
+        }
+        // What the shell does not read either.
+        let line = line.split(" #").next().unwrap().trim();
+        calls.last_mut().unwrap().push_str(line.trim_end_matches('\\'));
+        if !line.ends_with('\\') {
+            calls.push(String::new());
+        }
+    }
+    calls.retain(|call| !call.is_empty());
+    calls
+}
+
+/// Makes a call as `curl` would, and returns what Twilio calls the thing that it made.
+fn curl(twilio: &Twilio, call: &str) -> String {
+    let mut words = call.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+    assert_eq!(words.next(), Some("curl"));
+    let (mut url, mut said) = (None, Vec::new());
+    while let Some(word) = words.next() {
+        match word {
+            "-u" => assert_eq!(words.next(), Some("$TWILIO_ACCOUNT_SID:$TWILIO_AUTH_TOKEN")),
+            // As it stands there: a plus is a blank.
+            "-d" => said.push(words.next().unwrap().to_owned()),
+            "--data-urlencode" => {
+                let (name, value) = words.next().unwrap().split_once('=').unwrap();
+                let value = encoded(&[(String::new(), value.to_owned())]);
+                said.push(format!("{name}{value}"));
+            }
+            word => url = word.strip_prefix("https://conversations.twilio.com"),
+        }
+    }
+    let url = format!("{}{}", twilio.api_url(), url.expect("it says where"));
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    let request = client
+        .request(Method::POST, url)
+        .basic_auth(twilio.account_sid(), Some(twilio.auth_token()))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .timeout(LIMIT)
+        .body(said.join("&"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (status, answer) = runtime.block_on(async {
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    });
+    assert_eq!(status, 201, "{call}: {answer}");
+    let made: Value = serde_json::from_str(&answer).unwrap();
+    made["sid"].as_str().unwrap().to_owned()
 }
 
 /// Writes one of the blocks as it stands on the page, but for what is somebody's own,
@@ -119,6 +176,50 @@ fn the_page_leads_to_answers_from_a_number_of_ones_own() {
     );
     ask(&twilio, &format!("whatsapp:{ANN}"), &format!("whatsapp:{own}"));
     ask(&twilio, ANN, &own);
+}
+
+#[test]
+fn the_page_leads_to_an_answer_in_a_group() {
+    let (twilio, place, address) = (Twilio::start(), Place::new(), free_address());
+    let here = format!("http://{address}");
+    twilio.sender_has(&twilio.sms_number());
+    let calls = calls();
+    let [make, join] = &calls[..] else { panic!("{calls:#?}") };
+    let group = curl(&twilio, make);
+    assert!(join.contains(YOURS) && PAGE.contains("# once for each person"), "{join}");
+    for person in [ANN, BOB] {
+        curl(&twilio, &join.replace("CH…", &group).replace(YOURS, person));
+    }
+    let blocks = blocks();
+    let listed = blocks.iter().find(|block| block.contains("groups: ['CH")).unwrap();
+    let listed = listed.trim().strip_prefix("{ twilio: {").unwrap().strip_suffix("} }").unwrap();
+    let listed = listed.replace("CH00000000000000000000000000000000", &group);
+    let block =
+        blocks[1].replace(&format!("public_url: '{PUBLIC}'"), &format!("public_url: '{here}'"));
+    let rest = format!("gateway: {{ listen: '{address}' }},");
+    write_down(
+        &place,
+        &twilio,
+        &block,
+        &rest,
+        &format!("{},", listed.trim().trim_end_matches(',')),
+    );
+    twilio.set_webhook(&format!("{here}/twilio/messages"));
+    twilio.set_conversation_webhook(&format!("{here}/twilio/groups"));
+    let _daemon = serve(&place);
+    check_well(&place, &["a gateway"]);
+    let ann = format!("whatsapp:{ANN}");
+    twilio.say_in_group(&group, &ann, "What does this project do?");
+    twilio.say_in_group(&group, &ann, "ostler, what does this project do?");
+    twilio.wait_for("an answer in the group", LIMIT, |world| {
+        let said = world.said_in(&group);
+        said.iter().any(|(_, text)| text.contains("Your prompt has")).then_some(())
+    });
+    // Where it was not called it did not answer, nor to the number alone.
+    twilio.look(|world| {
+        assert_eq!(world.said_in(&group).len(), 1);
+        assert!(world.messages_to(&ann).is_empty());
+    });
 }
 
 #[test]

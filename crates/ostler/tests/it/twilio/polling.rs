@@ -96,6 +96,19 @@ fn a_clock_that_is_fast_loses_nothing_at_the_first_start() {
 }
 
 #[test]
+fn a_clock_that_is_slow_answers_nothing_from_before_the_first_start() {
+    let rig = polling(|rig| {
+        rig.twilio.clock_is_ahead(Duration::from_secs(600));
+        let before = write(rig, "sim:echo=before-the-first-start");
+        rig.twilio.backdate(&before, Duration::from_secs(60));
+    });
+    write(&rig, "sim:echo=heard");
+    rig.wait_for_text(&rig.ann, "You said heard.");
+    wait_for_looks(&rig.twilio, 2);
+    assert_eq!(rig.texts(&rig.ann).len(), 1);
+}
+
+#[test]
 fn more_than_a_page_is_read_through_refusals_to_go_faster() {
     const COUNT: usize = 130;
     let mut rig = polling(|_| {});

@@ -32,6 +32,27 @@ fn what_stands_before_messages_and_answers_is_there() {
 }
 
 #[test]
+fn a_group_calls_it_by_patterns_as_well() {
+    let rig = Rig::with(|_, settings| {
+        parrot(settings);
+        settings["twilio"]["group_patterns"] = json!(["^bot\\b", "(?-i)HAY!$"]);
+    });
+    let group = rig.group();
+    for text in ["a bot is here", "bottles", "buy hay!"] {
+        rig.twilio.say_in_group(&group, &rig.bob, text);
+    }
+    rig.twilio.say_in_group(&group, &rig.ann, "Bot, how much?");
+    let told = rig.wait_for_said(&group, "how much?");
+    // It stays as it was said.
+    assert!(told.contains("buy hay!") && told.contains(": Bot, how much?"), "{told}");
+    rig.twilio.say_in_group(&group, &rig.bob, "ostler, or HAY!");
+    rig.wait_for_said(&group, "or HAY!");
+    rig.twilio.say_in_group(&group, &rig.ann, "buy HAY!");
+    rig.wait_for_said(&group, "buy HAY!");
+    assert_eq!(rig.twilio.said_in(&group).len(), 3);
+}
+
+#[test]
 fn a_group_calls_it_by_words_of_its_own_and_tells_as_much_as_it_is_to_hear() {
     let rig = Rig::with(|_, settings| {
         parrot(settings);

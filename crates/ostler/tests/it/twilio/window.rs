@@ -1,5 +1,7 @@
 //! WhatsApp takes nothing of one's own for somebody who has not written for a day.
 
+use std::fs;
+
 use serde_json::json;
 
 use super::rig::Rig;
@@ -130,6 +132,21 @@ fn a_window_that_is_found_closed_when_something_is_sent_keeps_it() {
 }
 
 #[test]
+fn a_window_that_closes_before_the_file_of_an_answer_keeps_the_file() {
+    let rig = Rig::start();
+    fs::write(rig.place.work().join("bill.pdf"), "%PDF-1").unwrap();
+    rig.twilio.plan_sends(1, Fault::Pass);
+    rig.twilio.plan_sends(1, Fault::Refuse(400, 63016));
+    rig.ask("sim:echo=MEDIA:bill.pdf");
+    rig.wait_for_undelivered("it is sent when he writes");
+    assert_eq!(rig.texts(&rig.ann).len(), 1);
+    rig.ask("sim:echo=here");
+    rig.wait_for_text(&rig.ann, "You said here.");
+    let sent = rig.twilio.messages_to(&rig.ann);
+    assert_eq!((sent.len(), sent[1].media_urls.len()), (3, 1), "{sent:#?}");
+}
+
+#[test]
 fn what_waits_though_he_has_written_leaves() {
     let mut rig = Rig::start();
     unasked(&rig, "hay");
@@ -251,4 +268,23 @@ fn a_template_that_whatsapp_has_not_approved_is_sent_once_and_the_operator_told_
     assert_eq!(sent[0].error, Some(63016));
     assert_called_once(&rig, &["hay", "oats"]);
     assert_eq!(named(), 1);
+}
+
+#[test]
+fn that_a_request_waits_for_its_reader_is_told_once_however_often_it_is_tried() {
+    let rig = Rig::with(|_, settings| {
+        settings["agent"]["permissions"] = json!("ask");
+        settings["agent"]["ask_timeout"] = json!("8s");
+    });
+    rig.twilio.plan_sends(1, Fault::Refuse(400, 63016));
+    rig.ask("sim:tool");
+    // Until nobody has answered it, it is tried several times.
+    rig.wait_for_undelivered("it is sent when he writes");
+    for told in ["nobody sees what an agent asks", "waits until its reader writes"] {
+        let log = rig.log();
+        assert_eq!(log.lines().filter(|line| line.contains(told)).count(), 1, "{told}: {log}");
+    }
+    rig.ask("sim:echo=here");
+    rig.wait_for_text(&rig.ann, "You said here.");
+    assert_eq!(rig.texts(&rig.ann).len(), 2);
 }

@@ -84,3 +84,42 @@ fn what_is_said_over_the_api_has_an_author_and_media() {
     });
     assert_eq!(source, "API");
 }
+
+#[test]
+fn a_group_is_made_and_people_are_brought_into_it_over_the_api() {
+    let rig = Rig::new();
+    let post = |path: &str, form: &[(&str, &str)]| rig.call(Method::POST, path, form);
+    let made = post("/v1/Conversations", &[("FriendlyName", "stable")]);
+    assert_eq!((made.status, &made.json()["friendly_name"]), (201, &json!("stable")));
+    let long = "a".repeat(257);
+    assert_eq!(post("/v1/Conversations", &[("FriendlyName", &long)]).code(), (400, 20001));
+    let group = made.json()["sid"].as_str().unwrap().to_owned();
+    let path = format!("/v1/Conversations/{group}/Participants");
+    let (address, proxy) = ("MessagingBinding.Address", "MessagingBinding.ProxyAddress");
+    let ours = rig.ours(ADA);
+    let join = |theirs: &str, ours: &str| post(&path, &[(address, theirs), (proxy, ours)]);
+    let joined = join(ADA, &ours);
+    assert_eq!(joined.status, 201);
+    let binding = &joined.json()["messaging_binding"];
+    let wanted = json!({ "type": "whatsapp", "address": ADA, "proxy_address": ours });
+    assert_eq!(*binding, wanted);
+    assert_eq!(rig.get(&path).json()["participants"][0]["sid"], joined.json()["sid"]);
+    for (theirs, proxy, code) in [
+        // A plus that is not encoded is a blank.
+        ("whatsapp: 4915112345678", ours.as_str(), 50407),
+        (BOB, "+15005550000", 50408),
+        (&ours, &ours, 50409),
+        (BOB, "", 50412),
+        (BOB, &ours, 50414),
+    ] {
+        assert_eq!(join(theirs, proxy).code(), (400, code), "{theirs} {proxy}");
+    }
+    assert_eq!(join(ADA, &ours).code(), (409, 50416));
+    // One that is closed holds nobody.
+    rig.twilio.close_group(&group);
+    let other = rig.twilio.group("barn", &[]);
+    let path = format!("/v1/Conversations/{other}/Participants");
+    assert_eq!(post(&path, &[(address, ADA), (proxy, &ours)]).status, 201);
+    let nowhere = "/v1/Conversations/CH00000000000000000000000000000000/Participants";
+    assert_eq!(post(nowhere, &[(address, ADA), (proxy, &ours)]).code(), (404, 20404));
+}

@@ -132,6 +132,8 @@ fn media_are_fetched_once_and_kept() {
     let fetches = rig.twilio.media_fetches();
     assert_eq!((fetches.len(), fetches[0].status, fetches[0].size), (1, 200, 7));
     assert_eq!(rig.server.heard("GET").len(), 1);
+    // Asked what it is before that, and after it.
+    assert_eq!(rig.server.heard("HEAD").len(), 2);
     let listed = rig.get(&rig.path(&format!("/Messages/{sid}/Media.json"))).json();
     assert_eq!(listed["media_list"][0]["sid"], media[0].sid);
 }

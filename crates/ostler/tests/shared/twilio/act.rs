@@ -93,7 +93,7 @@ impl Twilio {
 
     /// Lets somebody join a Conversation.
     pub(crate) fn join(&self, conversation: &str, address: &str) {
-        self.shared.change(|world| world.add_participant(conversation, address));
+        self.shared.change(|world| drop(world.add_participant(conversation, address)));
     }
 
     /// Lets somebody leave a Conversation.

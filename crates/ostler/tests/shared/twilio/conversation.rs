@@ -28,6 +28,13 @@ pub(super) struct Conversation {
     pub(super) is_closed: bool,
 }
 
+impl Conversation {
+    /// Whether somebody is in it, and it goes on.
+    pub(super) fn has_active(&self, address: &str) -> bool {
+        !self.is_closed && self.participants.iter().any(|one| one.address == address)
+    }
+}
+
 /// Somebody in a group.
 #[derive(Clone, Debug)]
 pub(super) struct Participant {
@@ -94,10 +101,12 @@ impl World {
         sid
     }
 
-    pub(super) fn add_participant(&mut self, conversation: &str, address: &str) {
+    pub(super) fn add_participant(&mut self, conversation: &str, address: &str) -> String {
         let one = self.conversations.get_mut(conversation);
         let one = one.unwrap_or_else(|| panic!("no conversation {conversation}"));
-        one.participants.push(Participant { sid: sid("MB"), address: address.to_owned() });
+        let sid = sid("MB");
+        one.participants.push(Participant { sid: sid.clone(), address: address.to_owned() });
+        sid
     }
 
     pub(super) fn remove_participant(&mut self, conversation: &str, address: &str) {
@@ -119,7 +128,7 @@ impl World {
     }
 
     /// Returns the number that is written to from an address.
-    fn ours_for(&self, address: &str) -> String {
+    pub(super) fn ours_for(&self, address: &str) -> String {
         match address.starts_with("whatsapp:") {
             true => format!("whatsapp:{}", self.whatsapp),
             false => self.sms.clone(),

@@ -14,6 +14,7 @@ mod checks;
 mod content;
 mod conversation;
 mod fault;
+mod gather;
 mod hooks;
 mod inbound;
 mod look;

@@ -1,4 +1,5 @@
-//! Media: what people send, and what messages have links to, which is fetched once.
+//! Media: what people send, and what messages have links to, which is fetched once, and
+//! asked for before that and after it.
 
 use std::{
     sync::Arc,
@@ -10,6 +11,8 @@ use reqwest::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
 
 use super::{Shared, world::sid};
 
+/// As whom Twilio asks for what a link leads to.
+const AGENT: &str = "TwilioProxy/1.1";
 /// The longest that a link may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -185,6 +188,12 @@ pub(super) async fn fetch_all(shared: &Shared, message: &str) -> Result<(), u32>
     Ok(())
 }
 
+/// Asks what a link leads to.
+async fn is_known(shared: &Shared, url: &str) -> bool {
+    let asked = shared.client.head(url).header("User-Agent", AGENT).send().await;
+    asked.is_ok_and(|response| response.status().is_success())
+}
+
 /// Fetches one link. An error without a code is one of the fetch itself.
 async fn fetch(
     shared: &Shared,
@@ -201,7 +210,8 @@ async fn fetch(
         size: 0,
         at: Instant::now(),
     };
-    let asked = shared.client.get(url).header("User-Agent", "TwilioProxy/1.1").send().await;
+    let was_known = is_known(shared, url).await;
+    let asked = shared.client.get(url).header("User-Agent", AGENT).send().await;
     let Ok(mut response) = asked else {
         shared.change(|world| world.fetches.push(fetched));
         return Err(None);
@@ -232,11 +242,14 @@ async fn fetch(
         world.lost_files = world.lost_files.saturating_sub(1);
         is_lost
     });
-    if !is_there || bytes.is_empty() || is_lost {
+    if !is_there || bytes.is_empty() || is_lost || !was_known {
         return Err(None);
     }
     if bytes.len() > most {
         return Err(Some(TOO_LARGE));
+    }
+    if !is_known(shared, url).await {
+        return Err(None);
     }
     let mut media = Media::new(message, &kind, Content::Bytes(Arc::from(bytes)));
     media.name = name;

@@ -79,12 +79,14 @@ fn conversation_route(
     begun: &mut Vec<Begun>,
 ) -> Answer {
     match (asked.method.as_str(), rest) {
+        ("POST", []) => world.create_conversation(&asked.form),
         ("GET", [sid]) => world.get_conversation(sid),
+        ("POST", [sid, "Participants"]) => world.create_participant(sid, &asked.form),
         ("GET", [sid, "Participants"]) => world.list_participants(sid, &asked.query),
         ("GET", [sid, "Participants", participant]) => world.get_participant(sid, participant),
         ("GET", [sid, "Messages"]) => world.list_said(sid, &asked.query),
         ("POST", [sid, "Messages"]) => world.say_by_api(sid, asked, begun),
-        (_, [_] | [_, "Participants" | "Messages", ..]) => Err(Refusal::method()),
+        (_, [] | [_] | [_, "Participants" | "Messages", ..]) => Err(Refusal::method()),
         _ => Err(Refusal::not_found(&asked.path)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use jiff::{Timestamp, ToSpan as _};
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
 use super::{Fault, Status, Twilio, fault::Faults};
 
@@ -111,7 +111,12 @@ impl Twilio {
 
     /// Lets Twilio's clock be this much behind this machine's.
     pub(crate) fn clock_is_behind(&self, by: Duration) {
-        self.shared.change(|world| world.behind = by);
+        self.shared.change(|world| world.behind = SignedDuration::try_from(by).unwrap());
+    }
+
+    /// Lets Twilio's clock be this much ahead of this machine's.
+    pub(crate) fn clock_is_ahead(&self, by: Duration) {
+        self.shared.change(|world| world.behind = -SignedDuration::try_from(by).unwrap());
     }
 
     /// Lets a message be this much older.

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use super::{
@@ -68,7 +68,7 @@ pub(crate) struct World {
     /// Whether calls are made with the API key alone.
     pub(super) is_key_only: bool,
     /// How far the clock of Twilio's is behind this machine's.
-    pub(super) behind: Duration,
+    pub(super) behind: SignedDuration,
     /// How many requests may be under way at once, and how many are.
     pub(super) concurrency: Option<usize>,
     pub(super) under_way: usize,
@@ -125,7 +125,7 @@ impl World {
             lost_files: 0,
             token_rejected: false,
             is_key_only: false,
-            behind: Duration::ZERO,
+            behind: SignedDuration::ZERO,
             concurrency: None,
             under_way: 0,
             limited_to: BTreeSet::new(),

@@ -178,7 +178,7 @@ impl Show {
             Ok(Some(at)) => {
                 due.hold(now + Duration::from_millis(at.saturating_sub(poster.now())));
             }
-            Err(Trouble::Chat(SendError { next: Next::GiveUp, reason, .. })) => {
+            Err(Trouble::Chat(SendError { next: Next::Wait | Next::GiveUp, reason, .. })) => {
                 self.refused(shown, &glance, &reason);
             }
             Err(Trouble::Chat(SendError { next: Next::Retry { after }, .. })) => {
@@ -202,7 +202,10 @@ impl Show {
                 shown.scope = Scope::Asked;
             }
             Scope::Asked => {
-                tracing::warn!(%turn, reason, "nobody sees what an agent asks");
+                // It is tried again while it is open.
+                if shown.refused.replace(glance.asked) != Some(glance.asked) {
+                    tracing::warn!(%turn, reason, "nobody sees what an agent asks");
+                }
                 shown.version = Some(self.version(glance));
             }
         }
@@ -274,6 +277,8 @@ struct Shown {
     version: Option<u64>,
     /// Up to which request was asked.
     asked: Option<u64>,
+    /// Up to which the operator was told that the chat takes none.
+    refused: Option<u64>,
 }
 
 /// How much of an answer is shown.

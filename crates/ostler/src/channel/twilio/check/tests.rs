@@ -58,6 +58,11 @@ fn gateway() -> Answer {
     ("POST /twilio/messages", 403, FORGED.to_owned())
 }
 
+/// What it says of a link that there is not.
+fn no_file() -> Answer {
+    answer("GET /media/x", 404, &json!({"error": {"code": "NOT_FOUND", "message": NO_FILE}}))
+}
+
 fn secret(text: &str) -> Secret {
     Secret::new(text.to_owned())
 }
@@ -135,10 +140,10 @@ async fn a_key_is_tried_on_what_it_may_look_at() {
 /// Looks at a number for WhatsApp that Twilio tells this of.
 async fn with_sender(sender: &Value) -> Vec<Finding> {
     let senders = answer("GET /v2/Channels/Senders", 200, &json!({"senders": [sender]}));
-    let answers = vec![account("active"), senders, gateway()];
-    look(answers, by_token(), |_, twilio| {
+    let answers = vec![account("active"), senders, no_file()];
+    look(answers, by_token(), |url, twilio| {
         twilio.whatsapp_from = Some(NUMBER.to_owned());
-        twilio.public_url = Some("http://127.0.0.1:9".to_owned());
+        twilio.public_url = Some(url.to_owned());
         twilio.receive = Some(Receive::Polling);
     })
     .await
@@ -173,7 +178,8 @@ async fn a_number_and_a_group_that_are_not_there_are_named() {
 #[tokio::test]
 async fn whoever_answers_at_the_public_url_is_known_by_his_words() {
     let reached = |status: u16, body: &str| {
-        let answers = vec![account("active"), ("POST /twilio/messages", status, body.to_owned())];
+        let said = ("POST /twilio/messages", status, body.to_owned());
+        let answers = vec![account("active"), said, no_file()];
         look(answers, by_token(), |url, twilio| twilio.public_url = Some(format!("{url}/")))
     };
     let findings = reached(403, FORGED).await;
@@ -192,4 +198,25 @@ async fn whoever_answers_at_the_public_url_is_known_by_his_words() {
     .await;
     assert!(errors(&findings)[0].contains("could not be reached"), "{findings:#?}");
     assert!(findings[1].fix.unwrap().contains("ostler serve"));
+}
+
+#[tokio::test]
+async fn a_proxy_that_does_not_pass_files_on_is_told_of() {
+    for receive in [Receive::Webhook, Receive::Polling] {
+        let reached = |answers| {
+            look(answers, by_token(), |url, twilio| {
+                twilio.public_url = Some(url.to_owned());
+                twilio.receive = Some(receive);
+            })
+        };
+        let findings = reached(vec![account("active"), gateway(), no_file()]).await;
+        assert_eq!(errors(&findings), [""; 0], "{findings:#?}");
+        let others = ("GET /media/x", 404, "<html>Not Found</html>".to_owned());
+        let findings = reached(vec![account("active"), gateway(), others]).await;
+        let wrong = errors(&findings);
+        assert!(
+            matches!(wrong[..], [one] if one.contains("/media/x answered with 404")),
+            "{wrong:?}"
+        );
+    }
 }

@@ -201,12 +201,29 @@ fn among_others_a_word_counts_only_if_it_is_said_to_the_agent() {
     assert!(means(aside("1"), &decide, Quoted::Nothing).is_some());
 }
 
+/// Returns texts that are answers, may be taken for one, or are none.
+fn texts() -> impl Strategy<Value = String> {
+    const WORDS: &[&str] =
+        &["yes", "OK", "Allow!", "👍", "always", "no", "deny.", "👎", "maybe", "stop", ""];
+    prop_oneof![
+        proptest::sample::select(WORDS).prop_map(str::to_owned),
+        ("[ #(]{0,2}", 0..9u32, "[ .):!]{0,2}").prop_map(|(a, n, b)| format!("{a}{n}{b}")),
+        any::<String>(),
+    ]
+}
+
 proptest! {
     #[test]
-    fn nothing_is_meant_that_was_not_offered(text in any::<String>(), is_open: bool) {
+    fn nothing_is_meant_that_was_not_offered(text in texts(), is_open: bool) {
         let offers = [Offer { is_open, ..offer(1, &DECISIONS) }];
-        if let Some(chosen) = chosen(&text, &offers) {
-            prop_assert!(is_open && offers[0].choices.contains(&chosen.choice));
+        let given = number(trimmed(&text));
+        match chosen(&text, &offers) {
+            Some(chosen) => {
+                prop_assert!(is_open);
+                let place = DECISIONS.iter().position(|choice| *choice == chosen.choice);
+                prop_assert!(place.is_some() && given.is_none_or(|it| Some(it - 1) == place));
+            }
+            None => prop_assert!(!is_open || given.is_none_or(|it| offers[0].choice(it).is_none())),
         }
     }
 }
