@@ -109,6 +109,7 @@ impl Twilio {
         self.account_sid.is_some()
             || self.auth_token.is_some()
             || self.api_key.is_some()
+            || self.api_secret.is_some()
             || self.has_number()
     }
 
@@ -160,6 +161,7 @@ mod tests {
         assert_eq!(Twilio::default().missing().len(), 3);
         assert!(!Twilio::default().is_wanted());
         let token = Some(SecretSource::Given(Secret::new("x".to_owned())));
+        assert!(Twilio { api_secret: token.clone(), ..Twilio::default() }.is_wanted());
         let mut twilio = Twilio {
             account_sid: Some(format!("AC{}", "0".repeat(32))),
             whatsapp_from: Some("whatsapp:+14155238886".to_owned()),

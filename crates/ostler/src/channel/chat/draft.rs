@@ -199,11 +199,6 @@ impl Draft {
         self.above.iter_mut().map(|(text, _)| text).chain([&mut self.last])
     }
 
-    #[cfg(test)]
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
-    }
-
     /// Returns the messages as they should stand now.
     pub(crate) fn view(&self) -> View {
         let mut posts = Vec::new();

@@ -33,6 +33,7 @@ use crate::{
 const TRIAL: &str = "Sent from your Twilio trial account -";
 /// How far clocks may be apart.
 const SKEW: SignedDuration = SignedDuration::from_secs(120);
+
 /// One sort of conversations.
 #[derive(Clone, Debug)]
 pub(crate) struct TwilioChat {
@@ -94,11 +95,7 @@ impl TwilioChat {
     async fn offer(&self, post: &Post) -> Result<Vec<String>, SendError> {
         let mut urls = Vec::with_capacity(post.files.len());
         for file in &post.files {
-            let failed = |why: String| SendError {
-                reason: format!("a file could not be offered: {why}"),
-                next: Next::Retry { after: None },
-                is_unsure: false,
-            };
+            let failed = |why: String| SendError::soon(format!("a file could not be offered: {why}"));
             let (hosting, file) = (self.hosting.clone(), file.clone());
             let offered = task::spawn_blocking(move || hosting.offer(&file, Millis::now()));
             let offered = offered.await.map_err(|error| failed(error.to_string()))?;

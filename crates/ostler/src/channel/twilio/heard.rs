@@ -17,7 +17,7 @@ const FILES: usize = 10;
 /// The longest name that somebody can have, in characters.
 const NAME: usize = 60;
 /// What a conversation of several people tells of a new message by.
-const ADDED: &str = "onMessageAdded";
+pub(super) const ADDED: &str = "onMessageAdded";
 /// What a message was written with that is nobody's but a program's.
 const PROGRAMS: [&str; 2] = ["API", "SDK"];
 

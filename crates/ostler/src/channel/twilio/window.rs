@@ -67,11 +67,7 @@ impl TwilioChat {
         noted.await.map_err(SendError::away)?;
         // What he wrote meanwhile opened it.
         if self.is_window_open(place).await? {
-            return Ok(SendError {
-                reason: "the person wrote while it was sent".to_owned(),
-                next: Next::Retry { after: None },
-                is_unsure: false,
-            });
+            return Ok(SendError::soon("the person wrote while it was sent"));
         }
         self.call(place).await?;
         Ok(waits())

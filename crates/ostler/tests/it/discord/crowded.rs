@@ -1,5 +1,7 @@
 //! Much at once, of which some hangs: nothing else waits for it.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::rig::{Rig, button};
@@ -7,6 +9,10 @@ use crate::{
     discord_double::{Fault, Message},
     support::LIMIT,
 };
+
+/// How long an interaction waits here for its answer: less than what hangs takes to be
+/// given up.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Waits until everything hangs that is to.
 fn until_hanging(rig: &Rig) {
@@ -33,6 +39,7 @@ fn a_button_is_answered_in_time_whatever_else_discord_does_not_answer() {
     rig.discord.cut();
     until_hanging(&rig);
     rig.discord.wait_until_ready(LIMIT);
+    rig.discord.patience(PATIENCE);
     let pressed = rig.discord.press(rig.channel, rig.ann, asked.id, &button(&asked, "allow"));
     until_answered(&rig, &[pressed]);
     rig.wait_for_text("It pretended to run");
@@ -45,6 +52,7 @@ fn fifty_commands_at_once_are_answered_in_time_although_some_answers_hang() {
     });
     rig.slash(rig.channel, rig.ann, "help", json!({}));
     rig.discord.plan(5, "POST /interactions/", Fault::Hang);
+    rig.discord.patience(PATIENCE);
     let commands: Vec<u64> =
         (0..50).map(|_| rig.slash(rig.channel, rig.ann, "help", json!({}))).collect();
     until_answered(&rig, &commands);
@@ -56,6 +64,8 @@ fn many_places_that_wait_for_discord_hold_up_no_other() {
     let rig = Rig::with(|_, settings| {
         settings["discord"]["threads"] = json!(true);
         settings["discord"]["messages_per_minute"] = json!(1000);
+        // All of them hang before the first is given up.
+        settings["discord"]["requests_per_second"] = json!(1000);
     });
     rig.discord.relax();
     let barn = rig.discord.channel(rig.guild, "barn");

@@ -151,7 +151,20 @@ impl Discord {
 
     /// Lets a user press a button of a message.
     pub(crate) fn press(&self, channel: u64, user: u64, message: u64, custom_id: &str) -> u64 {
-        self.use_component(channel, user, message, custom_id, None)
+        self.interact(|world| {
+            let found = world.find_message(channel, message);
+            let found = found.unwrap_or_else(|| panic!("no message {message} in {channel}"));
+            let component = found.component(custom_id);
+            let component = component
+                .unwrap_or_else(|| panic!("no {custom_id} among {:?}", found.custom_ids()));
+            assert!(component["disabled"] != true, "{custom_id} is disabled");
+            let data = json!({
+                "custom_id": custom_id,
+                "component_type": component["type"],
+                "id": component["id"].as_u64().unwrap_or(1),
+            });
+            world.interact(3, channel, user, Some(message), &data)
+        })
     }
 
     /// Lets a user press a button that is not there, or not any more: a client of his
@@ -167,45 +180,6 @@ impl Discord {
             let event = world.interactions[&interaction].event.clone();
             world.dispatch("INTERACTION_CREATE", 0, &event);
         });
-    }
-
-    /// Lets a user choose from a menu of a message.
-    pub(crate) fn choose(
-        &self,
-        channel: u64,
-        user: u64,
-        message: u64,
-        custom_id: &str,
-        values: &[&str],
-    ) -> u64 {
-        self.use_component(channel, user, message, custom_id, Some(values))
-    }
-
-    fn use_component(
-        &self,
-        channel: u64,
-        user: u64,
-        message: u64,
-        custom_id: &str,
-        values: Option<&[&str]>,
-    ) -> u64 {
-        self.interact(|world| {
-            let found = world.find_message(channel, message);
-            let found = found.unwrap_or_else(|| panic!("no message {message} in {channel}"));
-            let component = found.component(custom_id);
-            let component = component
-                .unwrap_or_else(|| panic!("no {custom_id} among {:?}", found.custom_ids()));
-            assert!(component["disabled"] != true, "{custom_id} is disabled");
-            let mut data = json!({
-                "custom_id": custom_id,
-                "component_type": component["type"],
-                "id": component["id"].as_u64().unwrap_or(1),
-            });
-            if let Some(values) = values {
-                data["values"] = json!(values);
-            }
-            world.interact(3, channel, user, Some(message), &data)
-        })
     }
 
     /// Lets the user who was shown a modal fill it in, by the custom ids of its inputs.

@@ -2,6 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
+
 /// The first second of 2015, from which snowflakes count.
 const EPOCH: u64 = 1_420_070_400_000;
 
@@ -28,36 +30,8 @@ pub(super) fn millis(snowflake: u64) -> u64 {
 
 /// Returns a moment as Discord writes it.
 pub(super) fn text(millis: u64) -> String {
-    let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
-    let (year, month, day) = date(days);
-    let (seconds, millis) = (rest / 1000, rest % 1000);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{millis:03}000+00:00",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
-}
-
-/// Returns the date of a day since 1970.
-fn date(mut days: u64) -> (u64, u64, u64) {
-    let leap =
-        |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    let mut year = 1970;
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 1;
-    for length in lengths {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    (year, month, days + 1)
+    let moment = Timestamp::from_millisecond(i64::try_from(millis).unwrap()).unwrap();
+    moment.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string()
 }
 
 #[cfg(test)]

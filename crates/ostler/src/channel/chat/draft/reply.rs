@@ -12,7 +12,7 @@ use super::{
 const MOST_PAGES: usize = 50;
 
 /// What a text is as a file.
-const TEXT: &str = "text/plain";
+pub(super) const TEXT: &str = "text/plain";
 
 /// What becomes of a long answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -119,7 +119,7 @@ fn tools_stand_below_the_text_as_the_detail_says() {
     check(Detail::Verbose, &events, all);
     let over = [&events[..], &[complete()]].concat();
     check(Detail::Verbose, &over, "Hi");
-    assert!(play(Detail::Verbose, &over).is_over());
+    assert!(play(Detail::Verbose, &over).view().is_final);
 }
 
 #[test]

@@ -6,11 +6,9 @@ use crate::channel::{
     twilio::{
         api::{GroupHook, Service},
         code::Trouble,
+        heard::ADDED,
     },
 };
-
-/// The event of a group that has to be told.
-const ADDED: &str = "onMessageAdded";
 
 /// A URL that is set, and the method with which it is called, if Twilio says.
 type Hook = (String, String);

@@ -10,6 +10,7 @@ use super::super::{
         markup::Markup,
         split::{Piece, split},
     },
+    reply::TEXT,
     text, words,
 };
 
@@ -17,8 +18,6 @@ use super::super::{
 const PAGES: usize = 10;
 /// What all of it is called as a file.
 const FILE: &str = "request.txt";
-/// What it is as a file.
-const TEXT: &str = "text/plain";
 /// The longest title that is a line of its own, in characters.
 const TITLE: usize = 100;
 /// The longest option of a question, in characters.
