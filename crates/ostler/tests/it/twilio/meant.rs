@@ -72,6 +72,25 @@ fn who_refers_to_something_else_does_not_answer_what_is_asked() {
 }
 
 #[test]
+fn who_refers_to_something_else_does_not_answer_what_is_still_on_its_way() {
+    let rig = rig();
+    let own = rig.ask("sim:echo=hay");
+    rig.wait_for_text(&rig.ann, "You said hay.");
+    rig.twilio.plan_sends(1, Fault::Held);
+    rig.ask("sim:tool");
+    rig.wait_for_text(&rig.ann, "Permission to run a command");
+    for said in ["ok", "1"] {
+        rig.hand_in(|_| Inbound::new(&rig.ann, &rig.own, said).replying_to(&own));
+    }
+    rig.twilio.answer_held();
+    rig.wait_until_noted();
+    assert_not_allowed(&rig);
+    // They are for the agent, and not answers that are not taken.
+    let texts = rig.texts(&rig.ann);
+    assert!(texts.iter().all(|text| !text.contains("not asked here")), "{texts:?}");
+}
+
+#[test]
 fn numbers_go_on_from_turn_to_turn_and_over_restarts() {
     let mut rig = rig();
     let first = asked(&rig);

@@ -24,8 +24,9 @@ use crate::{
         gate::{self, Asked},
     },
     id::PermissionId,
+    queue::MessageKey,
     store::{
-        Conn, StoreError,
+        Conn, StoreError, jobs,
         permissions::{self, Resolution, Standing, StoredRequest},
         posts,
     },
@@ -33,6 +34,9 @@ use crate::{
 
 /// Twilio writes moments by the second.
 const SECOND: Duration = Duration::from_secs(1);
+/// How soon after it was sent somebody can have read a request and answered it, where it
+/// is not known yet whether it arrived.
+const READ: Duration = Duration::from_secs(2);
 /// For how long a number is taken for that of a request which nobody answered in time,
 /// where nothing else is asked.
 const LATE: Duration = Duration::from_secs(600);
@@ -52,6 +56,8 @@ struct Offer {
     is_question: bool,
     /// Since when it can have been read.
     stood_at: Millis,
+    /// Whether it was sent so lately that nobody can have read it.
+    is_unread: bool,
     /// The number of its first choice.
     number: usize,
     /// What the agent takes as an answer.
@@ -73,7 +79,7 @@ struct Answer<'a> {
 impl Answer<'_> {
     /// Whether it was written before something could be read, for certain.
     fn is_before(&self, offer: &Offer) -> bool {
-        self.at.is_some_and(|at| at.after(SECOND) <= offer.stood_at)
+        offer.is_unread || self.at.is_some_and(|at| at.after(SECOND) <= offer.stood_at)
     }
 }
 
@@ -196,9 +202,15 @@ async fn asked(
                 request_of(&part.slot).map_or(Quoted::Other, Quoted::Request)
             }
             Some(_) => Quoted::Other,
-            // Whoever is quick refers to what nobody knows the name of yet.
             None => match open.last() {
-                Some(Standing { request, message: None, .. }) => Quoted::Request(request.id),
+                // Nobody knows its name yet; his own messages have one.
+                Some(Standing { request, message: None, .. })
+                    if jobs::noted_as(conn, &MessageKey::new(channel, place, message))
+                        .await?
+                        .is_none() =>
+                {
+                    Quoted::Request(request.id)
+                }
                 Some(_) | None => Quoted::Other,
             },
         },
@@ -225,12 +237,12 @@ pub(crate) fn request_of(slot: &str) -> Option<PermissionId> {
 
 /// Returns what requests offer, each of them once.
 fn offers(asked: &AskedThere, limits: &Limits, now: Millis) -> Vec<Offer> {
-    let open = asked.open.iter().map(|it| (&it.request, Some(it.stood_at)));
+    let open = asked.open.iter().map(|it| (&it.request, Some(it)));
     let more = asked.other.iter().chain(&asked.numbered).map(|request| (request, None));
     let mut offers: Vec<Offer> = Vec::new();
-    for (request, stood_at) in open.chain(more) {
+    for (request, standing) in open.chain(more) {
         if offers.iter().all(|offer| offer.request != request.id) {
-            offers.push(Offer::of(request, stood_at, limits, now));
+            offers.push(Offer::of(request, standing, limits, now));
         }
     }
     offers
@@ -239,7 +251,12 @@ fn offers(asked: &AskedThere, limits: &Limits, now: Millis) -> Vec<Offer> {
 impl Offer {
     /// Reads what a request offers, with the choices as they were numbered when they were
     /// shown. One that does not stand anywhere is not open.
-    fn of(stored: &StoredRequest, stood_at: Option<Millis>, limits: &Limits, now: Millis) -> Self {
+    fn of(
+        stored: &StoredRequest,
+        standing: Option<&Standing>,
+        limits: &Limits,
+        now: Millis,
+    ) -> Self {
         let body = asking::event_of(stored);
         let is_question = body.get("kind").and_then(Value::as_str) == Some("question");
         let mut draft = Draft::new(limits, Detail::Quiet);
@@ -249,12 +266,18 @@ impl Offer {
         let has_lapsed = stored.resolution.as_ref().is_some_and(|resolution| {
             by_nobody(resolution) && resolution.at.is_some_and(|at| now < at.after(LATE))
         });
+        // What is on its way was begun then.
+        let stood_at = standing.map_or(stored.request.asked_at, |it| match it.message {
+            Some(_) => it.stood_at,
+            None => it.stood_at.after(READ),
+        });
         Self {
             request: stored.id,
-            is_open: stood_at.is_some(),
+            is_open: standing.is_some(),
             has_lapsed,
             is_question,
-            stood_at: stood_at.unwrap_or(stored.request.asked_at),
+            stood_at,
+            is_unread: standing.is_some_and(|it| it.message.is_none()) && now < stood_at,
             number: stored.number.and_then(|it| usize::try_from(it).ok()).unwrap_or(1),
             choices: choices.map(|(_, choice)| choice.to_owned()).collect(),
         }
@@ -286,7 +309,8 @@ fn meant(
     let find = |request| offers.iter().find(|offer| offer.request == request);
     let quoted = match quoted {
         Quoted::Nothing => None,
-        Quoted::Request(request) => Some(find(request)?),
+        // Whoever quotes what he cannot have read quotes something else.
+        Quoted::Request(request) => Some(find(request).filter(|offer| !offer.is_unread)?),
         Quoted::Other => return None,
     };
     let is_open = |offer: &&Offer| offer.is_open && !answer.is_before(offer);

@@ -1,6 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{
+    channel::chat::testing::by_numbers,
+    id::{ConversationId, TurnId},
+    store::permissions::NewRequest,
+};
 
 const STOOD: Millis = Millis(10_500);
 const DECISIONS: [&str; 3] = ["allow", "allow_always", "deny"];
@@ -13,6 +18,7 @@ fn offer(number: usize, choices: &[&str]) -> Offer {
         has_lapsed: false,
         is_question: false,
         stood_at: STOOD,
+        is_unread: false,
         number,
         choices: choices.iter().map(|choice| (*choice).to_owned()).collect(),
     }
@@ -24,6 +30,20 @@ fn question(number: usize, choices: &[&str]) -> Offer {
 
 fn closed(offer: Offer) -> Offer {
     Offer { is_open: false, ..offer }
+}
+
+/// A request as it is stored.
+fn stored() -> StoredRequest {
+    let request = NewRequest {
+        conversation: ConversationId::new(),
+        turn: TurnId::new(),
+        request: "req_1".to_owned(),
+        body: r#"{"kind":"command","options":["allow","deny"]}"#.to_owned(),
+        asked_of: None,
+        asked_at: Millis(10_000),
+        expires_at: Millis(400_000),
+    };
+    StoredRequest { id: PermissionId::new(), request, number: Some(1), resolution: None }
 }
 
 fn said(text: &str) -> Answer<'_> {
@@ -160,6 +180,44 @@ fn what_was_written_before_it_could_be_read_is_no_answer() {
         assert_eq!(means(at(text, 9000), offers, Quoted::Nothing), None, "{text}");
         // Moments have whole seconds: this may have been after it.
         assert!(means(at(text, 10_000), offers, Quoted::Nothing).is_some(), "{text}");
+    }
+}
+
+#[test]
+fn what_is_on_its_way_can_be_read_after_a_moment() {
+    let request = stored();
+    let offer = |message: Option<&str>, now| {
+        let message = message.map(str::to_owned);
+        let standing = Standing { request: request.clone(), message, stood_at: STOOD };
+        Offer::of(&request, Some(&standing), &by_numbers(), now)
+    };
+    for (message, later, is_unread) in
+        [(None, 0, true), (None, 1999, true), (None, 2000, false), (Some("SM1"), 0, false)]
+    {
+        let offer = offer(message, Millis(STOOD.0 + later));
+        assert_eq!(offer.is_unread, is_unread, "{message:?} {later}");
+        assert!(offer.is_open);
+    }
+    // A clock that was set back shuts nobody out.
+    assert!(!offer(Some("SM1"), Millis(0)).is_unread);
+}
+
+#[test]
+fn nobody_answers_what_was_sent_just_now_and_may_not_have_arrived() {
+    let fresh = |offer| [Offer { is_unread: true, ..offer }];
+    let (decide, ask) = (fresh(offer(1, &DECISIONS)), fresh(question(1, &["option:0"])));
+    for (offers, text) in
+        [(&decide, "1"), (&decide, "yes"), (&ask, "1"), (&ask, "red"), (&ask, "7")]
+    {
+        for quoted in [Quoted::Nothing, Quoted::Request(offers[0].request)] {
+            assert_eq!(means(said(text), offers, quoted), None, "{text} {quoted:?}");
+        }
+        // It is about what can be read.
+        let both = [offer(4, &DECISIONS), offers[0].clone()];
+        if text == "yes" {
+            let chosen = chosen(text, &both).unwrap();
+            assert_eq!(chosen.request, both[0].request);
+        }
     }
 }
 
