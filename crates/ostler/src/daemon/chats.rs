@@ -16,7 +16,7 @@ use crate::{
             bot::{self, Bot},
         },
         duty::Held,
-        twilio::{self, post::Post},
+        twilio::{self, chat::TwilioChat, post::Post},
     },
     config::Config,
     gateway::{Gateway, policy::Policy},
@@ -62,6 +62,8 @@ async fn discord(config: &Config, environment: &Variables) -> Result<Option<Disc
 /// The chats, with nobody in them yet.
 pub(super) struct Opened {
     prepared: Prepared,
+    /// Those of Twilio's, which others there look into as well.
+    lines: Vec<TwilioChat>,
     shows: Option<Shows>,
     discord: watch::Sender<bool>,
     twilio: watch::Sender<bool>,
@@ -87,15 +89,16 @@ impl Prepared {
         if let Some(Discord { api, .. }) = &self.discord {
             chats.add(DISCORD, Arc::clone(api) as Arc<dyn Chat>, discord.subscribe());
         }
-        for chat in self.twilio.iter().flat_map(|line| line.chats(store, policy)) {
-            chats.add(chat.kind().channel(), Arc::new(chat), twilio.subscribe());
+        let lines = self.twilio.as_ref().map(|line| line.chats(store, policy)).unwrap_or_default();
+        for chat in &lines {
+            chats.add(chat.kind().channel(), Arc::new(chat.clone()), twilio.subscribe());
         }
         if chats.is_empty() {
-            return (Opened { prepared: self, shows: None, discord, twilio }, channels);
+            return (Opened { prepared: self, lines, shows: None, discord, twilio }, channels);
         }
         let shows = Shows::start(store.clone(), chats.clone(), policy.clone());
         let carrier = Carrier::new(store.clone(), chats, shows.clone(), policy.clone());
-        let opened = Opened { prepared: self, shows: Some(shows), discord, twilio };
+        let opened = Opened { prepared: self, lines, shows: Some(shows), discord, twilio };
         (opened, channels.with_chats(carrier))
     }
 }
@@ -108,7 +111,7 @@ impl Opened {
         store: &Store,
         policy: &watch::Receiver<Arc<Policy>>,
     ) -> (Open, Router) {
-        let Self { prepared: Prepared { discord, twilio: line }, shows, .. } = self;
+        let Self { prepared: Prepared { discord, twilio: line }, lines, shows, .. } = self;
         let bot = discord.map(|Discord { token, gateway_url, api }| {
             let (gateway, store, policy) = (gateway.clone(), store.clone(), policy.clone());
             let on_duty = self.discord;
@@ -116,8 +119,8 @@ impl Opened {
         });
         let mut routes = Router::new();
         let post = line.map(|line| {
-            let (gateway, policy) = (gateway.clone(), policy.clone());
-            let (post, calls) = Post::start(line, gateway, store.clone(), policy, self.twilio);
+            let (gateway, store, policy) = (gateway.clone(), store.clone(), policy.clone());
+            let (post, calls) = Post::start(line, lines, gateway, store, policy, self.twilio);
             routes = calls;
             post
         });

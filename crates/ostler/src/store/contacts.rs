@@ -1,6 +1,6 @@
 //! When people wrote last, by channel and place.
 
-use super::{Conn, StoreError, db::values};
+use super::{Conn, StoreError, db::values, posts};
 use crate::clock::Millis;
 
 /// When somebody wrote, and when he was last called.
@@ -48,6 +48,44 @@ pub(crate) async fn not_called(
 ) -> Result<(), StoreError> {
     let sql = "UPDATE contacts SET called_at = NULL WHERE channel = $1 AND place = $2";
     conn.execute(sql, values![channel, place]).await.map(drop)
+}
+
+/// Notes that somebody is called once more. Returns whether he has not written since he
+/// was called last.
+pub(crate) async fn called_again(
+    conn: &mut Conn,
+    channel: &str,
+    place: &str,
+    now: Millis,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE contacts SET called_at = $3
+               WHERE channel = $1 AND place = $2 AND called_at IS NOT NULL";
+    Ok(conn.execute(sql, values![channel, place, now]).await? > 0)
+}
+
+/// Returns who was last called before a time, by a message that did not arrive and may
+/// another time, while something waits for him for a reason; at most this many. The
+/// message is noted under his place, with this before it.
+pub(crate) async fn missed_calls(
+    conn: &mut Conn,
+    channel: &str,
+    before: Millis,
+    (prefix, reason): (&str, &str),
+    limit: u32,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT contacts.place FROM contacts
+                   JOIN posts ON posts.subject = $3 || contacts.place
+                       AND posts.channel = contacts.channel
+               WHERE contacts.channel = $1 AND contacts.called_at < $2
+                   AND posts.trouble IS NOT NULL AND posts.delivery <> $4
+                   AND EXISTS (SELECT 1 FROM outbox
+                               WHERE outbox.channel = contacts.channel
+                                   AND outbox.address = contacts.place
+                                   AND outbox.state = 'failed' AND outbox.reason = $5)
+               ORDER BY contacts.called_at LIMIT +$6";
+    let values = values![channel, before, prefix, posts::LOST, reason, i64::from(limit)];
+    let rows = conn.fetch_all(sql, values).await?;
+    rows.iter().map(|row| row.text("place")).collect()
 }
 
 /// Notes that somebody could not be written to at a time, nor can be until he writes.

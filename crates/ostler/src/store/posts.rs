@@ -7,6 +7,9 @@ use super::{
 };
 use crate::{clock::Millis, id::PermissionId};
 
+/// What is noted of a message that does not arrive, however often it is sent.
+pub(crate) const LOST: &str = "lost";
+
 /// A message that shows a part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredPost {
@@ -55,12 +58,12 @@ pub(crate) async fn forget(conn: &mut Conn, subject: &str, slot: &str) -> Result
 }
 
 /// Returns the messages of an answer at a place, in the order in which they stand there.
-/// One that did not arrive is none of them.
+/// One that did not arrive, and may another time, is none of them.
 pub(crate) async fn of(conn: &mut Conn, subject: &Subject) -> Result<Vec<StoredPost>, StoreError> {
     let sql = "SELECT * FROM posts WHERE subject = $1 AND channel = $2 AND place = $3
-                   AND trouble IS NULL
+                   AND (trouble IS NULL OR delivery = $4)
                ORDER BY number";
-    let values = values![&subject.id, &subject.channel, &subject.place];
+    let values = values![&subject.id, &subject.channel, &subject.place, LOST];
     let rows = conn.fetch_all(sql, values).await?;
     let post = |row: &Row| {
         let message = Some(row.text("message")?).filter(|message| !message.is_empty());

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -46,6 +46,8 @@ pub(crate) struct TwilioChat {
     is_called: bool,
     /// For whom something waits, of which the operator was told.
     pub(super) waiting: Arc<Mutex<HashSet<String>>>,
+    /// A template with which requests did not arrive.
+    left_out: Arc<Mutex<Option<String>>>,
     pub(super) store: Store,
     pub(super) policy: watch::Receiver<Arc<Policy>>,
 }
@@ -60,8 +62,8 @@ impl TwilioChat {
         let Line { api, hosting, config, .. } = line.clone();
         let limits = kind.limits(config.public_url.is_some());
         let is_called = config.receives() == Receive::Webhook;
-        let waiting = Arc::default();
-        Self { kind, limits, api, hosting, config, is_called, waiting, store, policy }
+        let (waiting, left_out) = (Arc::default(), Arc::default());
+        Self { kind, limits, api, hosting, config, is_called, waiting, left_out, store, policy }
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -95,7 +97,8 @@ impl TwilioChat {
     async fn offer(&self, post: &Post) -> Result<Vec<String>, SendError> {
         let mut urls = Vec::with_capacity(post.files.len());
         for file in &post.files {
-            let failed = |why: String| SendError::soon(format!("a file could not be offered: {why}"));
+            let failed =
+                |why: String| SendError::soon(format!("a file could not be offered: {why}"));
             let (hosting, file) = (self.hosting.clone(), file.clone());
             let offered = task::spawn_blocking(move || hosting.offer(&file, Millis::now()));
             let offered = offered.await.map_err(|error| failed(error.to_string()))?;
@@ -105,7 +108,19 @@ impl TwilioChat {
         Ok(urls)
     }
 
-    /// Returns the template that a post is sent by, if it is, and what it is filled with.
+    /// Asks without the template that is configured from now on.
+    pub(super) fn leave_template_out(&self) {
+        let template = self.policy.borrow().twilio.approval_template.clone();
+        *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = template;
+    }
+
+    /// Whether requests are not asked by a template any more.
+    fn is_left_out(&self, template: &str) -> bool {
+        let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        left_out.as_deref() == Some(template)
+    }
+
+    /// Returns the template that a post could be sent by, and what it is filled with.
     fn template_of(&self, post: &Post) -> Option<(String, String)> {
         let template = self.policy.borrow().twilio.approval_template.clone();
         // Whoever has to ask for messages does not hear which button was pressed.
@@ -121,7 +136,8 @@ impl TwilioChat {
         place: &str,
         post: &Post,
     ) -> Result<Option<String>, SendError> {
-        let Some((template, said)) = self.template_of(post) else { return Ok(None) };
+        let template = self.template_of(post).filter(|(template, _)| !self.is_left_out(template));
+        let Some((template, said)) = template else { return Ok(None) };
         let variables = json!({ "1": said }).to_string();
         let template = Some((template, variables));
         let sent = self.api.send(&Outgoing { template, ..self.to(place) }).await;

@@ -13,6 +13,8 @@ pub(crate) enum Meaning {
     File,
     /// The person has not written for a day.
     Window,
+    /// Its template is not taken; what it says may be.
+    Template,
     /// It will not pass, unless somebody does something about it.
     Lasting,
 }
@@ -51,8 +53,8 @@ const CODES: &[Code] = &[
     code(21617, Meaning::Lasting, "the text is too long"),
     code(21620, Meaning::Lasting, "Twilio takes no file from this gateway's address; check twilio.public_url"),
     code(21635, Meaning::Lasting, "the number is that of a landline"),
-    code(21655, Meaning::Lasting, "there is no such template; check twilio.window_template and twilio.approval_template"),
-    code(21656, Meaning::Lasting, "the template takes other variables"),
+    code(21655, Meaning::Template, "there is no such template; check twilio.window_template and twilio.approval_template"),
+    code(21656, Meaning::Template, "the template takes other variables"),
     code(21659, Meaning::Lasting, "the number to send from is none of Twilio's; check twilio.sms_from"),
     code(21660, Meaning::Lasting, "the number to send from is another account's; check twilio.sms_from and twilio.account_sid"),
     code(21661, Meaning::Lasting, "the number to send from cannot send SMS; check twilio.sms_from"),
@@ -86,12 +88,12 @@ const CODES: &[Code] = &[
     code(63020, Meaning::Lasting, "Meta's business manager has not accepted Twilio's invitation, or its billing is not set up"),
     code(63021, Meaning::Lasting, "WhatsApp does not take what is in it, mostly the type of a file"),
     code(63024, Meaning::Lasting, "the person has no WhatsApp, or an old one"),
-    code(63027, Meaning::Lasting, "the template is not there in that language"),
-    code(63028, Meaning::Lasting, "the template takes another number of variables"),
+    code(63027, Meaning::Template, "the template is not there in that language"),
+    code(63028, Meaning::Template, "the template takes another number of variables"),
     code(63032, Meaning::Lasting, "WhatsApp holds it back from this person"),
     code(63038, Meaning::Passing, "the account has sent as many messages as it may today"),
     code(63049, Meaning::Lasting, "WhatsApp holds it back from this person"),
-    code(92007, Meaning::Lasting, "the template does not take these variables"),
+    code(92007, Meaning::Template, "the template does not take these variables"),
 ];
 
 /// Returns what an error means; one that is not known lasts.
@@ -208,8 +210,10 @@ fn refused(status: u16, code: u32, after: Option<Duration>) -> SendError {
         (_, code) if pause(code).is_some() => retry(after.max(pause(code))),
         (429, _) => retry(after.or(Some(LIMITED))),
         (500.., _) => retry(after),
-        (_, code) if meaning(code) != Meaning::Lasting => retry(after),
-        (_, _) => Next::GiveUp,
+        (_, code) => match meaning(code) {
+            Meaning::Passing | Meaning::File | Meaning::Window => retry(after),
+            Meaning::Template | Meaning::Lasting => Next::GiveUp,
+        },
     };
     // Something behind the one that answers may have done it all the same.
     SendError { reason, next, is_unsure: status >= 500 }
@@ -248,12 +252,14 @@ mod tests {
         assert_eq!(of(Meaning::Passing), passing);
         assert_eq!(of(Meaning::File), [11200, 63019]);
         assert_eq!(of(Meaning::Window), [63016]);
+        assert_eq!(of(Meaning::Template), [21655, 21656, 63027, 63028, 92007]);
     }
 
     #[test]
     fn an_error_says_whether_to_try_again() {
         let judged = |status, code| refused(status, code, None);
         assert_eq!(judged(400, 21211).next, Next::GiveUp);
+        assert_eq!(judged(400, 63027).next, Next::GiveUp);
         assert_eq!(judged(400, 63018).next, Next::Retry { after: None });
         assert_eq!(judged(429, 20429).next, Next::Retry { after: Some(LIMITED) });
         assert_eq!(judged(401, 20003).next, Next::Retry { after: Some(REFUSED) });

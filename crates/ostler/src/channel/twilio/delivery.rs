@@ -104,7 +104,10 @@ enum Then {
     AskAgain,
     /// It is sent when the person writes.
     Wait,
-    /// It was the template that was to call the person, and WhatsApp does not take it.
+    /// It was the template that was to call the person. He is called again after a while,
+    /// if something still waits for him.
+    CallAgain,
+    /// It was that template, and WhatsApp does not take it.
     NotCalled,
     Lost,
 }
@@ -156,15 +159,23 @@ impl Delivery {
             }
             // By whoever shows the turn.
             Then::AskAgain => {
+                if code::meaning(code) == Meaning::Template
+                    && let Some(chat) = self.chat(delivered.kind)
+                {
+                    chat.leave_template_out();
+                }
                 tracing::warn!(id = %message, why, "a request for permission did not arrive; it is asked again while it is open");
             }
             Then::Wait => {
                 tracing::warn!(id = %message, why, "a message waits until its reader writes");
-                if let Some(chat) = self.chats.iter().find(|chat| chat.kind() == delivered.kind)
+                if let Some(chat) = self.chat(delivered.kind)
                     && let Err(error) = chat.call(&delivered.place).await
                 {
                     tracing::warn!(%error, "the template could not be sent");
                 }
+            }
+            Then::CallAgain => {
+                tracing::warn!(id = %message, why, "the template did not arrive; it is sent again while something waits");
             }
             Then::NotCalled => {
                 tracing::error!(
@@ -179,6 +190,11 @@ impl Delivery {
             }
         }
         Ok(then)
+    }
+
+    /// Returns the chat of a sort of conversations.
+    pub(super) fn chat(&self, kind: Kind) -> Option<&TwilioChat> {
+        self.chats.iter().find(|chat| chat.kind() == kind)
     }
 }
 
@@ -197,7 +213,7 @@ async fn asked(conn: &mut Conn, id: PermissionId, meaning: Meaning) -> Result<Th
     Ok(match meaning {
         Meaning::Lasting => Then::Lost,
         // He is called then, and it is sent soon after he writes.
-        Meaning::Window | Meaning::Passing | Meaning::File => Then::AskAgain,
+        Meaning::Window | Meaning::Passing | Meaning::File | Meaning::Template => Then::AskAgain,
     })
 }
 
@@ -223,8 +239,11 @@ async fn write(conn: &mut Conn, delivered: &Delivered, now: Millis) -> Result<Th
         Some(why) => failed(conn, delivered, &part, why, now).await?,
     };
     if then != Then::Later {
-        let (message, status) = (&delivered.message, &delivered.status);
-        posts::delivered(conn, channel, message, status, trouble.as_deref()).await?;
+        let stays_away = matches!(then, Then::Lost | Then::NotCalled);
+        // The parts of an answer are another try's that the operator may want.
+        let is_apart = desk::request_of(&part.slot).is_some() || is_call(&part.subject);
+        let status = if stays_away && is_apart { posts::LOST } else { &delivered.status };
+        posts::delivered(conn, channel, &delivered.message, status, trouble.as_deref()).await?;
     }
     Ok(then)
 }
@@ -251,7 +270,7 @@ async fn failed(
     };
     let then = match request {
         Some(id) => asked(conn, id, meaning).await?,
-        None if meaning == Meaning::Window && is_call(subject) => Then::NotCalled,
+        None if is_call(subject) => called(meaning),
         None => decide(meaning, standing.as_ref()),
     };
     let reopened = match then {
@@ -261,7 +280,7 @@ async fn failed(
         }
         Then::Wait => Some(Reopened::Failed(WAITS)),
         Then::Lost => Some(Reopened::Failed(why)),
-        Then::Nothing | Then::Later | Then::AskAgain | Then::NotCalled => None,
+        Then::Nothing | Then::Later | Then::AskAgain | Then::CallAgain | Then::NotCalled => None,
     };
     if let (Some(Standing { id, state: State::Waiting | State::Sent, .. }), Some(reopened)) =
         (&standing, reopened)
@@ -287,6 +306,15 @@ async fn failed(
     Ok(then)
 }
 
+/// Decides what follows for a template that was to call somebody, and did not arrive.
+fn called(meaning: Meaning) -> Then {
+    match meaning {
+        Meaning::Window | Meaning::Template => Then::NotCalled,
+        Meaning::Passing | Meaning::File => Then::CallAgain,
+        Meaning::Lasting => Then::Lost,
+    }
+}
+
 /// Decides what follows for a message of which a part did not arrive.
 fn decide(meaning: Meaning, standing: Option<&Standing>) -> Then {
     let Some(Standing { state, n_reopened, .. }) = standing else {
@@ -294,7 +322,7 @@ fn decide(meaning: Meaning, standing: Option<&Standing>) -> Then {
     };
     match (meaning, state) {
         (_, State::Sending) => Then::Later,
-        (Meaning::Lasting, _) => Then::Lost,
+        (Meaning::Lasting | Meaning::Template, _) => Then::Lost,
         // It goes with what waits already.
         (_, State::Failed(reason)) if reason == WAITS => Then::Wait,
         (_, State::Failed(_)) => Then::Lost,
@@ -311,7 +339,7 @@ fn rank(status: &str) -> u8 {
         "sending" => 2,
         "sent" => 3,
         // Each is the end: what arrived has not failed, whatever is told of it later.
-        "delivered" | "failed" | "undelivered" | "canceled" => 4,
+        "delivered" | "failed" | "undelivered" | "canceled" | posts::LOST => 4,
         "read" => 5,
         _ => 0,
     }
@@ -351,7 +379,7 @@ mod tests {
     fn what_is_told_goes_forward_and_a_failure_is_as_far_as_a_delivery() {
         let way = ["?", "queued", "sending", "sent", "delivered", "read"];
         assert!(way.map(rank).is_sorted_by(|before, after| before < after));
-        for failure in ["failed", "undelivered", "canceled"] {
+        for failure in ["failed", "undelivered", "canceled", posts::LOST] {
             assert_eq!(rank(failure), rank("delivered"));
         }
     }

@@ -17,7 +17,7 @@ use super::{
     desk::Desk,
     heard::{Heard, medium},
     kind::Kind,
-    window::WAITS,
+    window::{CALL, WAITS},
 };
 use crate::{
     channel::chat::intake::NotTaken,
@@ -43,6 +43,8 @@ const POSITION: &str = "twilio_position";
 const RELEASE: Duration = Duration::from_secs(60);
 const LATELY: Duration = Duration::from_secs(300);
 const MANY: u32 = 200;
+/// How long nobody is called again whom a template did not reach.
+const UNHEARD: Duration = Duration::from_secs(3600);
 
 /// For how long a message is left to Twilio's call, which says more of it: what it
 /// refers to, and which button was pressed.
@@ -188,7 +190,24 @@ impl Poll {
             });
             released.await?;
         }
+        self.call_again().await?;
         seen.released = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Calls those once more whom no template reached, if something waits for them.
+    async fn call_again(&self) -> Result<(), StoreError> {
+        let Some(chat) = self.delivery.chat(Kind::WhatsApp) else { return Ok(()) };
+        let before = Millis::now().before(UNHEARD);
+        let missed = self.delivery.store.read(before, |conn, before| {
+            let channel = Kind::WhatsApp.channel();
+            Box::pin(contacts::missed_calls(conn, channel, *before, (CALL, WAITS), MANY))
+        });
+        for place in missed.await? {
+            if let Err(error) = chat.call_again(&place).await {
+                tracing::warn!(%error, "the template could not be sent");
+            }
+        }
         Ok(())
     }
 

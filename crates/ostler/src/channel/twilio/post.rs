@@ -13,6 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Line,
     bound::Bound,
+    chat::TwilioChat,
     delivery::Delivery,
     desk::{Desk, Turnstile},
     poll::Poll,
@@ -43,13 +44,13 @@ impl Post {
     /// Starts it; returns what Twilio can call, too.
     pub(crate) fn start(
         line: Line,
+        chats: Vec<TwilioChat>,
         gateway: Gateway,
         store: Store,
         policy: watch::Receiver<Arc<Policy>>,
         on_duty: watch::Sender<bool>,
     ) -> (Self, Router) {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let chats = line.chats(&store, &policy);
         let pace = Arc::new(Pace::new(policy.borrow().twilio.messages_per_minute));
         let intakes = chats.iter().map(|chat| {
             let intake = Intake {

@@ -27,7 +27,7 @@ pub(crate) const WAITS: &str = "the person has not written for a day, and WhatsA
 const MANY: usize = 1000;
 
 /// What a message by which somebody is called is noted as, before his number.
-const CALL: &str = "call:";
+pub(super) const CALL: &str = "call:";
 
 /// Whether it is by such a message that somebody was to be called.
 pub(super) fn is_call(subject: &Subject) -> bool {
@@ -117,15 +117,7 @@ impl TwilioChat {
         if !is_new.await.map_err(SendError::away)? {
             return Ok(());
         }
-        let template = Some((template, "{}".to_owned()));
-        let sent = self.api.send(&Outgoing { template, ..self.to(place) }).await;
-        let error = match sent {
-            Ok(message) => {
-                tracing::info!("somebody on WhatsApp was called by the template");
-                return self.note_call(place, message).await.map_err(SendError::away);
-            }
-            Err(trouble) => SendError::from(trouble),
-        };
+        let Err(error) = self.send_call(place, template).await else { return Ok(()) };
         if error.is_unsure {
             tracing::warn!(why = error.reason, "the template may have been sent");
             return Ok(());
@@ -145,6 +137,28 @@ impl TwilioChat {
                 Ok(())
             }
         }
+    }
+
+    /// Calls somebody once more whom an earlier call did not reach, unless he has written.
+    pub(super) async fn call_again(&self, place: &str) -> Result<(), SendError> {
+        let Some(template) = self.policy.borrow().twilio.window_template.clone() else {
+            return Ok(());
+        };
+        let args = (self.kind.channel(), place.to_owned(), Millis::now());
+        let waits = self.store.write(args, |conn, (channel, place, now)| {
+            Box::pin(contacts::called_again(conn, channel, place, *now))
+        });
+        if waits.await.map_err(SendError::away)? {
+            self.send_call(place, template).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_call(&self, place: &str, template: String) -> Result<(), SendError> {
+        let template = Some((template, "{}".to_owned()));
+        let message = self.api.send(&Outgoing { template, ..self.to(place) }).await?;
+        tracing::info!("somebody on WhatsApp was called by the template");
+        self.note_call(place, message).await.map_err(SendError::away)
     }
 
     /// Notes by which message somebody was called, so that it is heard of if that does

@@ -9,7 +9,7 @@ use crate::{
         conversations::{Address, AddressError},
         events::{Extent, NewEvent},
         outbox::{Among, NewMessage, Next, Put},
-        posts::Subject,
+        posts::{StoredPost, Subject},
         sessions::Session,
         turns::{NewTurn, TurnState},
     },
@@ -335,6 +335,41 @@ on_both! {
             contacts::silent(conn, "whatsapp", "+1", later).await?;
             let heard = contacts::find(conn, "whatsapp", "+1").await?.unwrap().heard_at;
             assert_eq!(heard, Millis(0));
+            Ok(())
+        })).await;
+    }
+
+    async fn who_was_not_reached_is_known_while_something_waits_for_him(store: Store) {
+        const WAITS: &str = "until he writes";
+        store.must((), |conn, ()| Box::pin(async move {
+            let later = Millis(NOW.0 + 1);
+            for place in ["+1", "+2", "+3", "+4"] {
+                contacts::called(conn, "test", place, NOW).await?;
+                let (id, channel) = (format!("call:{place}"), "test".to_owned());
+                let subject = Subject { id, channel, place: place.to_owned() };
+                let post = StoredPost {
+                    slot: "note".to_owned(), message: Some(place.to_owned()), posted_at: NOW,
+                };
+                posts::note(conn, &subject, &post).await?;
+                outbox::put(conn, &message(place, place), NOW).await?;
+                let sending = outbox::claim(conn, "me", Among::All, &[], NOW, LEASE).await?;
+                let id = sending.unwrap().id;
+                let why = if place == "+4" { "something else" } else { WAITS };
+                outbox::failed(conn, id, 1, why, Next::GiveUp, NOW).await?;
+            }
+            for (place, status) in [("+1", "failed"), ("+2", posts::LOST), ("+4", "failed")] {
+                posts::delivered(conn, "test", place, status, Some("no")).await?;
+            }
+            let missed = async |conn: &mut Conn, before| {
+                contacts::missed_calls(conn, "test", before, ("call:", WAITS), 9).await
+            };
+            assert_eq!(missed(conn, NOW).await?, Vec::<String>::new());
+            assert_eq!(missed(conn, later).await?, ["+1"]);
+            assert!(contacts::called_again(conn, "test", "+1", later).await?);
+            assert_eq!(missed(conn, later).await?, Vec::<String>::new());
+            // Whoever writes need not be called.
+            contacts::heard(conn, "test", "+1", later).await?;
+            assert!(!contacts::called_again(conn, "test", "+1", later).await?);
             Ok(())
         })).await;
     }

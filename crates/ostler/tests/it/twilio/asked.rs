@@ -208,14 +208,40 @@ fn what_is_asked_outside_of_the_window_is_asked_when_he_writes() {
 }
 
 #[test]
-fn what_is_asked_and_never_arrives_is_told_to_the_operator() {
-    let rig = rig();
+fn what_is_asked_and_never_arrives_is_told_to_the_operator_and_not_asked_again() {
+    let rig = Rig::with(|_, settings| {
+        settings["agent"]["permissions"] = json!("ask");
+        // It is looked several times until then whether it has arrived.
+        settings["agent"]["ask_timeout"] = json!("10s");
+    });
     rig.twilio.doom(&rig.ann, 63024);
     rig.ask("sim:tool");
-    until("the log says so", || {
-        rig.log().contains("a message did not arrive, and is not sent again").then_some(())
+    let told = || rig.log().matches("a message did not arrive, and is not sent again").count();
+    until("the log says so", || (told() == 1).then_some(()));
+    rig.twilio.spare(&rig.ann);
+    rig.wait_for_text(&rig.ann, "It was not allowed to run");
+    assert_eq!((rig.texts(&rig.ann).len(), told()), (2, 1));
+}
+
+#[test]
+fn what_does_not_arrive_by_a_template_is_asked_again_without() {
+    let rig = Rig::with(|rig, settings| {
+        settings["agent"]["permissions"] = json!("ask");
+        settings["twilio"]["approval_template"] = json!(rig.twilio.template("Ostler: {{1}}"));
     });
-    assert_eq!(rig.texts(&rig.ann).len(), 1);
+    rig.twilio.doom(&rig.ann, 63027);
+    rig.ask("sim:tool");
+    until("it is known that it did not arrive", || {
+        rig.log().contains("a request for permission did not arrive").then_some(())
+    });
+    rig.twilio.spare(&rig.ann);
+    let sent = rig.wait_for("a request that arrives", &rig.ann, |sent| {
+        sent.iter().any(|it| it.error.is_none() && it.body.contains("*1* Allow"))
+    });
+    rig.wait_until_noted();
+    assert!(sent[0].content_sid.is_some() && sent[1].content_sid.is_none(), "{sent:#?}");
+    rig.ask("1");
+    rig.wait_for_text(&rig.ann, "It pretended to run");
 }
 
 #[test]

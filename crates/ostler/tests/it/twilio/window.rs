@@ -7,7 +7,7 @@ use serde_json::json;
 use super::rig::Rig;
 use crate::{
     support::until,
-    twilio_double::{Fault, Status},
+    twilio_double::{Fault, Message, Status},
 };
 
 /// Says something to Ann that she did not ask for.
@@ -240,6 +240,28 @@ fn a_template_that_does_not_arrive_is_told_to_the_operator() {
         rig.log().lines().any(is_it).then_some(())
     });
     assert_eq!(rig.texts(&rig.ann).len(), 1);
+}
+
+#[test]
+fn who_was_not_reached_by_the_template_is_called_again_while_something_waits() {
+    let (mut rig, template) = with_template();
+    rig.twilio.doom(&rig.ann, 63010);
+    unasked(&rig, "hay");
+    until("the log says so", || {
+        rig.log().contains("the template did not arrive; it is sent again").then_some(())
+    });
+    rig.twilio.spare(&rig.ann);
+    // Not before an hour has passed.
+    rig.crash();
+    rig.store("UPDATE contacts SET called_at = called_at - 3600000");
+    rig.start_again();
+    let sent = rig.wait_for("another call", &rig.ann, |sent| sent.len() == 2);
+    let is_call = |message: &Message| message.content_sid.as_ref() == Some(&template);
+    assert!(sent.iter().all(is_call), "{sent:#?}");
+    rig.ask("sim:echo=here");
+    rig.wait_for_text(&rig.ann, "hay");
+    rig.wait_for_text(&rig.ann, "You said here.");
+    assert_eq!(rig.texts(&rig.ann).len(), 4);
 }
 
 #[test]
