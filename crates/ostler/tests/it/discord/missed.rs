@@ -105,6 +105,19 @@ fn what_is_said_while_no_gateway_runs_is_answered_although_the_session_is_over()
 }
 
 #[test]
+fn a_session_of_which_more_was_heard_than_discord_told_is_begun_anew() {
+    let mut rig = Rig::start();
+    rig.ask("sim:echo=before");
+    rig.wait_for_text("You said before.");
+    assert_eq!(rig.daemon.take().unwrap().stop(), Some(0));
+    rig.discord.rewind_sessions();
+    rig.ask("sim:echo=meanwhile");
+    rig.crash_and_start();
+    rig.wait_for_text("You said meanwhile.");
+    assert_eq!((rig.discord.identifies(), rig.n_sent()), (2, 2));
+}
+
+#[test]
 fn who_is_let_in_by_a_role_is_let_in_by_it_then_too() {
     let rig = Rig::with(|rig, settings| {
         let role = rig.discord.give_role(rig.guild, rig.ann);

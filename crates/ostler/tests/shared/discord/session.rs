@@ -284,6 +284,14 @@ impl World {
         }
     }
 
+    /// Forgets what was told, and counts anew.
+    pub(super) fn rewind_sessions(&mut self) {
+        for session in self.sessions.values_mut() {
+            session.sequence = 0;
+            session.sent.clear();
+        }
+    }
+
     pub(super) fn forget_sessions(&mut self) {
         self.sessions.clear();
         for link in self.links.values_mut() {
