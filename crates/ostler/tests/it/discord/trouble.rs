@@ -149,6 +149,20 @@ fn sessions_that_discord_ends_are_begun_anew() {
 }
 
 #[test]
+fn a_connection_that_breaks_down_is_said_so_and_begun_again() {
+    let rig = Rig::with(|rig, _| rig.discord.resume_at("not a URL"));
+    rig.ask("sim:echo=before");
+    rig.wait_for_text("You said before.");
+    rig.discord.cut();
+    until("the log says it", || rig.log().contains("broke down").then_some(()));
+    let line = rig.log().lines().find(|line| line.contains("broke down")).unwrap().to_owned();
+    assert!(line.contains(" error "), "{line}");
+    rig.ask("sim:echo=after");
+    rig.wait_for_text("You said after.");
+    assert_eq!((rig.discord.identifies(), rig.n_sent()), (2, 2));
+}
+
+#[test]
 fn a_message_in_a_thread_is_answered_though_discord_does_not_say_at_first_where_it_is() {
     let mut rig = Rig::with(|rig, settings| {
         settings["discord"]["guilds"] = json!([]);

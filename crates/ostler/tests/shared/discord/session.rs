@@ -187,7 +187,7 @@ impl World {
             "guilds": guilds.iter().map(unavailable).collect::<Vec<_>>(),
             "session_id": id,
             "session_type": "normal",
-            "resume_gateway_url": self.gateway,
+            "resume_gateway_url": self.resume_url,
             "application": {
                 "id": self.application.to_string(),
                 "flags": self.application_flags(),
