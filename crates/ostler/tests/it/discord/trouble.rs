@@ -48,11 +48,15 @@ fn what_is_said_while_the_connection_is_cut_is_answered_after_it() {
 #[test]
 fn a_cut_in_the_middle_of_an_answer_does_not_show() {
     let rig = Rig::start();
-    rig.ask("sim:slow=500 tell me");
+    rig.ask("sim:slow=1000 tell me");
     rig.wait_for("the start of an answer", rig.channel, |said| !said.is_empty());
     rig.discord.cut();
+    rig.discord.wait_for("another connection", LIMIT, |world| (world.resumes() > 0).then_some(()));
     rig.wait_for_text("Your prompt has");
     assert_eq!(rig.n_sent(), 1);
+    rig.ask("sim:echo=next");
+    rig.wait_for_text("You said next.");
+    assert_eq!(rig.n_sent(), 2);
 }
 
 #[test]
