@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
+    task::{JoinError, JoinSet},
     time,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -98,7 +99,7 @@ impl Parts {
                     stop.run_until_cancelled(refused).await;
                 }
                 Over::OffDuty => tracing::warn!("another gateway speaks on Discord now"),
-                // The store may have been closed under it.
+                // The store may have been closed under it, or it broke down.
                 Over::Stopped => {
                     stop.run_until_cancelled(time::sleep(PAUSE)).await;
                 }
@@ -133,16 +134,14 @@ impl Parts {
         let over = {
             let listening = shard::listen(connection, tell, until.clone());
             let working = desk.work(events);
-            let both = async { tokio::join!(listening, working).0 };
-            tokio::pin!(both);
+            // If they panic nobody else does.
+            let mut both = JoinSet::new();
+            both.spawn(async { tokio::join!(listening, working).0 });
             tokio::select! {
-                ended = &mut both => match ended {
-                    Ok(()) => Over::Stopped,
-                    Err(fatal) => Over::Refused(fatal),
-                },
+                ended = both.join_next() => over(ended),
                 () = duty.keep(kept) => {
                     until.cancel();
-                    both.await.ok();
+                    both.join_next().await;
                     Over::OffDuty
                 }
             }
@@ -169,6 +168,19 @@ impl Parts {
                 return None;
             }
             stop.run_until_cancelled(time::sleep(AGAIN)).await?;
+        }
+    }
+}
+
+/// Returns why a connection is over, by how its task ended.
+fn over(ended: Option<Result<Result<(), Fatal>, JoinError>>) -> Over {
+    match ended {
+        Some(Ok(Ok(()))) | None => Over::Stopped,
+        Some(Ok(Err(fatal))) => Over::Refused(fatal),
+        // What it says may have words of people in it.
+        Some(Err(_)) => {
+            tracing::error!("the connection to Discord broke down in Ostler; it is begun again");
+            Over::Stopped
         }
     }
 }

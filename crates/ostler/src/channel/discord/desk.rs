@@ -220,6 +220,10 @@ impl Desk {
                 });
             }
             Happening::Heard(heard) => {
+                // What people say to each other waits for nothing, and nothing for it.
+                if self.is_for_others(&heard, round.places.get(&heard.channel)) {
+                    return round.lanes.close(number);
+                }
                 let spot = heard.spot();
                 round.lanes.put(number, spot, Deed::Heard(Box::new(heard)));
             }

@@ -105,6 +105,19 @@ fn what_is_said_while_no_gateway_runs_is_answered_although_the_session_is_over()
 }
 
 #[test]
+fn a_session_of_which_more_was_heard_than_discord_told_is_begun_anew() {
+    let mut rig = Rig::start();
+    rig.ask("sim:echo=before");
+    rig.wait_for_text("You said before.");
+    assert_eq!(rig.daemon.take().unwrap().stop(), Some(0));
+    rig.discord.rewind_sessions();
+    rig.ask("sim:echo=meanwhile");
+    rig.crash_and_start();
+    rig.wait_for_text("You said meanwhile.");
+    assert_eq!((rig.discord.identifies(), rig.n_sent()), (2, 2));
+}
+
+#[test]
 fn who_is_let_in_by_a_role_is_let_in_by_it_then_too() {
     let rig = Rig::with(|rig, settings| {
         let role = rig.discord.give_role(rig.guild, rig.ann);
@@ -121,4 +134,45 @@ fn who_is_let_in_by_a_role_is_let_in_by_it_then_too() {
     });
     rig.wait_for_text("You said member.");
     assert_eq!(rig.n_sent(), 2);
+}
+
+#[test]
+fn a_place_that_does_not_answer_keeps_nobody_from_looking_at_the_others() {
+    let rig = Rig::start();
+    let barn = rig.discord.channel(rig.guild, "barn");
+    rig.discord.say(barn, rig.ann, &rig.mentioning("sim:echo=before"));
+    rig.wait_for_text_in(barn, "You said before.");
+    rig.ask("sim:echo=before");
+    rig.wait_for_text("You said before.");
+    // It was spoken to last, and is looked at first.
+    let path = format!("GET /channels/{}", rig.channel);
+    rig.discord.plan(1000, &path, Fault::Hang);
+    miss(&rig, || {
+        rig.ask("sim:echo=one");
+        rig.discord.say(barn, rig.ann, &rig.mentioning("sim:echo=two"));
+    });
+    let looked = format!("/channels/{barn}/messages?");
+    rig.discord.wait_for("a look at the other place", LIMIT, |world| {
+        let is_it =
+            |(method, path, _): &(String, String, u16)| method == "GET" && path.contains(&looked);
+        world.requests().iter().any(is_it).then_some(())
+    });
+    rig.discord.forget_faults();
+    rig.wait_for_text("You said one.");
+    rig.wait_for_text_in(barn, "You said two.");
+}
+
+#[test]
+fn a_place_that_fails_time_and_again_is_looked_at_as_long_as_there_is_time() {
+    let rig = Rig::start();
+    rig.ask("sim:echo=before");
+    rig.wait_for_text("You said before.");
+    let path = format!("GET /channels/{}", rig.channel);
+    rig.discord.plan(1, &path, Fault::Fail(500));
+    rig.discord.plan(3, &format!("{path}/messages"), Fault::Fail(502));
+    miss(&rig, || {
+        rig.ask("sim:echo=missed");
+    });
+    rig.wait_for_text("You said missed.");
+    assert_eq!(rig.discord.look(|world| world.faults_left()), 0);
 }

@@ -1,9 +1,14 @@
 //! What was missed, and is found although much stands in its way.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{missed::miss, rig::Rig};
-use crate::{discord_double::Fault, support::until};
+use crate::{
+    discord_double::Fault,
+    support::{LIMIT, until},
+};
 
 fn start(change: impl FnOnce(&Rig, &mut Value)) -> Rig {
     let rig = Rig::with(change);
@@ -37,6 +42,29 @@ fn where_more_was_said_than_is_looked_for_the_log_says_so() {
     until("the log says it", || {
         rig.log().contains("more was said meanwhile at a place").then_some(())
     });
+}
+
+#[test]
+fn a_command_is_answered_during_a_look_however_much_people_say_to_each_other() {
+    let rig = start(|rig, _| rig.discord.relax());
+    // Less than the look takes.
+    rig.discord.patience(Duration::from_secs(20));
+    rig.discord.plan(1000, &format!("GET /channels/{}", rig.channel), Fault::Hang);
+    miss(&rig, || {
+        rig.ask("sim:echo=missed");
+    });
+    for number in 0..1100 {
+        rig.discord.say(rig.channel, rig.bob, &format!("among people {number}"));
+    }
+    let help = rig.slash(rig.channel, rig.ann, "help", json!({}));
+    rig.discord.wait_for("an answer in time", LIMIT, |world| {
+        let state = world.interaction(help);
+        assert!(!state.failed, "{state:?}");
+        state.answered.then_some(())
+    });
+    assert!(!rig.log().contains("looked for what was said"), "{}", rig.log());
+    rig.discord.forget_faults();
+    rig.wait_for_text("You said missed.");
 }
 
 #[test]

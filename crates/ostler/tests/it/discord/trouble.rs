@@ -48,11 +48,15 @@ fn what_is_said_while_the_connection_is_cut_is_answered_after_it() {
 #[test]
 fn a_cut_in_the_middle_of_an_answer_does_not_show() {
     let rig = Rig::start();
-    rig.ask("sim:slow=500 tell me");
+    rig.ask("sim:slow=1000 tell me");
     rig.wait_for("the start of an answer", rig.channel, |said| !said.is_empty());
     rig.discord.cut();
+    rig.discord.wait_for("another connection", LIMIT, |world| (world.resumes() > 0).then_some(()));
     rig.wait_for_text("Your prompt has");
     assert_eq!(rig.n_sent(), 1);
+    rig.ask("sim:echo=next");
+    rig.wait_for_text("You said next.");
+    assert_eq!(rig.n_sent(), 2);
 }
 
 #[test]
@@ -146,6 +150,20 @@ fn sessions_that_discord_ends_are_begun_anew() {
         assert!(n_resumed > 0 || is_begun);
     }
     assert_eq!(rig.n_sent(), 5);
+}
+
+#[test]
+fn a_connection_that_breaks_down_is_said_so_and_begun_again() {
+    let rig = Rig::with(|rig, _| rig.discord.resume_at("not a URL"));
+    rig.ask("sim:echo=before");
+    rig.wait_for_text("You said before.");
+    rig.discord.cut();
+    until("the log says it", || rig.log().contains("broke down").then_some(()));
+    let line = rig.log().lines().find(|line| line.contains("broke down")).unwrap().to_owned();
+    assert!(line.contains(" error "), "{line}");
+    rig.ask("sim:echo=after");
+    rig.wait_for_text("You said after.");
+    assert_eq!((rig.discord.identifies(), rig.n_sent()), (2, 2));
 }
 
 #[test]

@@ -187,7 +187,7 @@ impl World {
             "guilds": guilds.iter().map(unavailable).collect::<Vec<_>>(),
             "session_id": id,
             "session_type": "normal",
-            "resume_gateway_url": self.gateway,
+            "resume_gateway_url": self.resume_url,
             "application": {
                 "id": self.application.to_string(),
                 "flags": self.application_flags(),
@@ -281,6 +281,14 @@ impl World {
         }
         if !resumable {
             self.forget_sessions();
+        }
+    }
+
+    /// Forgets what was told, and counts anew.
+    pub(super) fn rewind_sessions(&mut self) {
+        for session in self.sessions.values_mut() {
+            session.sequence = 0;
+            session.sent.clear();
         }
     }
 

@@ -127,6 +127,17 @@ impl Discord {
         self.shared.change(World::forget_sessions);
     }
 
+    /// Lets every client have heard more of its session than it was told. None of them can
+    /// be gone on with, though all are there.
+    pub(crate) fn rewind_sessions(&self) {
+        self.shared.change(World::rewind_sessions);
+    }
+
+    /// Says of sessions to come where they are to be gone on with.
+    pub(crate) fn resume_at(&self, url: &str) {
+        self.shared.change(|world| url.clone_into(&mut world.resume_url));
+    }
+
     /// Takes from the application the right to read what people write.
     pub(crate) fn forbid_content(&self) {
         self.shared.change(|world| world.content_forbidden = true);

@@ -24,6 +24,8 @@ use super::{
 pub(crate) struct World {
     pub(super) api: String,
     pub(super) gateway: String,
+    /// Where a session is to be gone on with.
+    pub(super) resume_url: String,
     pub(super) token: String,
     pub(super) bot: u64,
     pub(super) application: u64,
@@ -74,6 +76,7 @@ impl World {
         let mut world = Self {
             api: format!("http://{api}"),
             gateway: format!("ws://{gateway}"),
+            resume_url: format!("ws://{gateway}"),
             token: "MTAwMDAwMDAwMDAwMDAwMDAwMA.double.of-discord".to_owned(),
             bot: 0,
             application: 0,

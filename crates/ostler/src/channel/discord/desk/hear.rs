@@ -8,7 +8,7 @@ use tokio::time;
 use super::{Dealt, Desk, lanes::Spot};
 use crate::{
     channel::{
-        access::Source,
+        access::{self, Admission, Rules, Source, Standing},
         chat::intake::{Said, Screened},
         discord::{
             api::Trouble,
@@ -54,7 +54,7 @@ impl Desk {
         mut heard: Heard,
         place: Option<Place>,
     ) -> Option<(Heard, Option<(String, Place)>)> {
-        if heard.guild.is_none() || !self.may_be_meant(&heard) {
+        if heard.guild.is_none() || self.is_for_others(&heard, place.as_ref()) {
             return Some((heard, None));
         }
         let mut learnt = None;
@@ -80,10 +80,10 @@ impl Desk {
         Some((heard, learnt))
     }
 
-    /// Whether a message can be for the bot, wherever it was written.
-    fn may_be_meant(&self, heard: &Heard) -> bool {
-        let is_called = heard.is_mentioned || heard.answers_bot;
-        is_called || !self.policy.borrow().discord.answer_all_in.is_empty()
+    /// Whether a message is certainly not for the bot, by what is configured now.
+    pub(super) fn is_for_others(&self, heard: &Heard, known: Option<&Place>) -> bool {
+        let policy = Arc::clone(&self.policy.borrow());
+        heard.is_for_others(&policy.discord.access(), known)
     }
 
     /// Asks Discord about a message, more than once if that may help; the inner one is
@@ -165,6 +165,19 @@ impl Heard {
         }
     }
 
+    /// Whether it is certainly not for the bot, whoever wrote it. What is known of its place
+    /// may be more than what Discord told with it.
+    fn is_for_others(&self, rules: &Rules<'_>, known: Option<&Place>) -> bool {
+        let is_anywhere = self.is_astray && known.is_none();
+        if is_anywhere && !rules.answer_all_in.is_empty() {
+            // It may be in a thread of a channel in which everything is for the bot.
+            return false;
+        }
+        let parent = known.and_then(|place| place.parent.as_deref());
+        let from = Source { parent: self.parent.as_deref().or(parent), ..self.source() };
+        access::admit(rules, &from, Standing::Unknown) == Admission::NotMeant
+    }
+
     fn said(&self) -> Said<'_> {
         Said {
             from: self.source(),
@@ -199,6 +212,60 @@ impl Heard {
             group: self.group(),
             media: media.collect(),
             ..Details::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{channel::discord::heard::Person, config::Discord};
+
+    /// Something that people say to each other in a channel.
+    fn among_people() -> Heard {
+        Heard {
+            message: "100".to_owned(),
+            channel: "50".to_owned(),
+            guild: Some("10".to_owned()),
+            parent: None,
+            is_astray: false,
+            channel_name: None,
+            author: Person { id: "7".to_owned(), name: "ada".to_owned(), is_bot: false },
+            roles: Vec::new(),
+            is_unranked: false,
+            text: "hello".to_owned(),
+            is_mentioned: false,
+            attachments: Vec::new(),
+            answers_bot: false,
+        }
+    }
+
+    #[test]
+    fn only_what_is_certainly_not_for_the_bot_is_for_others() {
+        let nowhere = Discord::default();
+        let there = Discord { answer_all_in: vec!["50".to_owned()], ..Discord::default() };
+        let elsewhere = Discord { answer_all_in: vec!["51".to_owned()], ..Discord::default() };
+        let thread = Place { name: None, parent: Some("50".to_owned()) };
+        let said = among_people;
+        let astray = || Heard { channel: "60".to_owned(), is_astray: true, ..said() };
+        let in_thread = || Heard { parent: thread.parent.clone(), is_astray: false, ..astray() };
+        for (config, heard, known, is_expected) in [
+            (&nowhere, said(), None, true),
+            (&nowhere, astray(), None, true),
+            (&nowhere, Heard { guild: None, ..said() }, None, false),
+            (&nowhere, Heard { is_mentioned: true, ..said() }, None, false),
+            (&nowhere, Heard { answers_bot: true, ..astray() }, None, false),
+            (&there, said(), None, false),
+            (&there, in_thread(), None, false),
+            (&there, astray(), Some(&thread), false),
+            (&elsewhere, said(), None, true),
+            (&elsewhere, in_thread(), None, true),
+            (&elsewhere, astray(), Some(&thread), true),
+            // It may be a thread of that channel.
+            (&elsewhere, astray(), None, false),
+        ] {
+            let is_for_others = heard.is_for_others(&config.access(), known);
+            assert_eq!(is_for_others, is_expected, "{heard:?} {known:?} {config:?}");
         }
     }
 }

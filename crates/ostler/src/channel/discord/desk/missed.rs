@@ -2,16 +2,15 @@
 //! if the session can be gone on with; of the others one has to ask, at each place
 //! where somebody may have spoken to the bot.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+mod tour;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{self, Instant};
 use twilight_model::channel::Message;
 
+use self::tour::{PLACES, Tour, Turn, Visit};
 use super::Desk;
 use crate::{
     channel::{
@@ -32,8 +31,7 @@ use crate::{
 const LONGEST: SignedDuration = SignedDuration::from_hours(24);
 /// For how long a place counts where somebody spoke.
 const LIVELY: Duration = Duration::from_hours(30 * 24);
-/// At how many places it is looked, and how much is found at most that is for the bot.
-const PLACES: usize = 100;
+/// How much is found at most that is for the bot.
 const MOST: usize = 1000;
 /// How much is read at a place before the others have their turn, and how much in all, in
 /// hundreds of messages.
@@ -41,11 +39,8 @@ const PAGES: usize = 5;
 const MOST_PAGES: usize = 50;
 /// How long it may take in all: what is said meanwhile waits for it.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long it may take to learn somebody's roles. If it takes longer they are asked for
-/// when his message has its turn.
-const RANKED: Duration = Duration::from_secs(5);
-/// The waits before another look, if that may help.
-const AGAIN: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
+/// How long one call may take. A place that does not answer is to leave time for others.
+const CALL: Duration = Duration::from_secs(5);
 
 /// A look, as far as it has come.
 struct Look<'a> {
@@ -59,10 +54,12 @@ struct Look<'a> {
     found: Vec<Heard>,
 }
 
-/// A place that was not looked at, or not to the end.
-enum Visit {
-    First(String),
-    Next { place: String, seat: Seat, after: u64, n_pages: usize },
+/// What came of a visit.
+enum Visited {
+    /// Nothing went wrong, and these are to be made after it.
+    Done(Vec<Visit>),
+    /// It came as far as this.
+    Stuck(Visit, Trouble),
 }
 
 impl Desk {
@@ -78,43 +75,12 @@ impl Desk {
             roles: HashMap::new(),
             found: Vec::new(),
         };
-        let places = self.where_to_look().await;
-        let mut visits: VecDeque<Visit> = places.into_iter().map(Visit::First).collect();
-        let mut seen: Vec<String> = Vec::new();
-        let mut n_failed = 0;
-        while let Some(visit) = visits.pop_front() {
-            if let Visit::First(place) = &visit {
-                if seen.contains(place) {
-                    continue;
-                }
-                if seen.len() >= PLACES {
-                    tracing::warn!(place, "nobody looks for what was said meanwhile at a place");
-                    continue;
-                }
-                seen.push(place.clone());
-            }
-            if Instant::now() >= look.by || look.found.len() >= MOST {
-                let left: Vec<&str> =
-                    [&visit].into_iter().chain(&visits).map(Visit::place).collect();
-                let n_found = look.found.len();
-                tracing::warn!(
-                    n_found,
-                    ?left,
-                    "not all that was said meanwhile on Discord is looked for"
-                );
-                break;
-            }
-            let place = visit.place().to_owned();
-            match look.at(visit).await {
-                Ok(more) => visits.extend(more),
-                Err(trouble) => {
-                    n_failed += 1;
-                    let why = trouble.to_string();
-                    tracing::warn!(place, why, "it stays unknown what was said meanwhile");
-                }
-            }
+        let mut tour = Tour::new();
+        for place in self.where_to_look().await {
+            add(&mut tour, place);
         }
-        let (n_found, n_places) = (look.found.len(), seen.len());
+        let n_failed = look.go(&mut tour).await;
+        let (n_found, n_places) = (look.found.len(), tour.n_places());
         tracing::info!(n_found, n_places, n_failed, "looked for what was said while away");
         look.found
     }
@@ -139,46 +105,102 @@ impl Desk {
     }
 }
 
-impl Visit {
-    fn place(&self) -> &str {
-        match self {
-            Self::First(place) | Self::Next { place, .. } => place,
-        }
+/// Adds a place to those that are looked at.
+fn add(tour: &mut Tour, place: String) {
+    let name = place.clone();
+    if !tour.add(place) {
+        tracing::warn!(place = name, "nobody looks for what was said meanwhile at a place");
     }
 }
 
 impl Look<'_> {
-    /// Looks at a place for a while; returns where to look after that.
-    async fn at(&mut self, visit: Visit) -> Result<Vec<Visit>, Trouble> {
+    /// Looks at one place after the other; returns at how many it could not be looked to
+    /// the end.
+    async fn go(&mut self, tour: &mut Tour) -> usize {
+        let mut n_failed = 0;
+        while let Some(turn) = tour.next() {
+            let visit = match turn {
+                Turn::Visit(visit) => visit,
+                Turn::Pause(pause) => {
+                    time::sleep_until(self.by.min(Instant::now() + pause)).await;
+                    continue;
+                }
+            };
+            if Instant::now() >= self.by || self.found.len() >= MOST {
+                tour.go_on(visit);
+                let (n_found, left) = (self.found.len(), tour.left());
+                tracing::warn!(
+                    n_found,
+                    ?left,
+                    "not all that was said meanwhile on Discord is looked for"
+                );
+                return n_failed + left.len();
+            }
+            match self.at(visit).await {
+                Visited::Done(more) => {
+                    for visit in more {
+                        match visit {
+                            Visit::First(place) => add(tour, place),
+                            Visit::Next { .. } => tour.go_on(visit),
+                        }
+                    }
+                }
+                // A token that is refused is refused in a minute, too.
+                Visited::Stuck(visit, trouble)
+                    if trouble.may_pass() && !trouble.is_token_refused() =>
+                {
+                    let (place, why) = (visit.place().to_owned(), trouble.to_string());
+                    if tour.put_off(visit) {
+                        tracing::warn!(place, why, "it is looked later what was said meanwhile");
+                    }
+                }
+                Visited::Stuck(visit, trouble) => {
+                    n_failed += 1;
+                    let (place, why) = (visit.place(), trouble.to_string());
+                    tracing::warn!(place, why, "it stays unknown what was said meanwhile");
+                }
+            }
+        }
+        n_failed
+    }
+
+    /// Looks at a place for a while.
+    async fn at(&mut self, visit: Visit) -> Visited {
         let api = Arc::clone(&self.desk.api);
-        let mut more = Vec::new();
-        let (place, seat, mut after, n_before) = match visit {
+        let (place, seat, mut after, mut n_pages) = match visit {
             Visit::Next { place, seat, after, n_pages } => (place, seat, after, n_pages),
             Visit::First(place) => {
-                let seat = self.insist(|| api.seat(&place)).await?;
+                let seat = match self.ask(api.seat(&place)).await {
+                    Ok(seat) => seat,
+                    Err(trouble) => return Visited::Stuck(Visit::First(place), trouble),
+                };
                 // Where a thread began others may begin.
-                more.extend(seat.place.parent.clone().map(Visit::First));
-                if seat.last.is_some_and(|last| last <= self.since) {
-                    return Ok(more);
-                }
-                (place, seat, self.since, 0)
+                let parent = seat.place.parent.clone().map(Visit::First);
+                let is_silent = seat.last.is_some_and(|last| last <= self.since);
+                let next = Visit::Next { place, seat, after: self.since, n_pages: 0 };
+                return Visited::Done(
+                    parent.into_iter().chain((!is_silent).then_some(next)).collect(),
+                );
             }
         };
         for _ in 0..PAGES {
-            let (messages, next) = self.insist(|| api.messages_after(&place, after)).await?;
+            if n_pages >= MOST_PAGES {
+                tracing::warn!(place, "more was said meanwhile at a place than is looked for");
+                return Visited::Done(Vec::new());
+            }
+            let (messages, next) = match self.ask(api.messages_after(&place, after)).await {
+                Ok(read) => read,
+                Err(trouble) => {
+                    return Visited::Stuck(Visit::Next { place, seat, after, n_pages }, trouble);
+                }
+            };
             for message in messages {
                 self.read(&place, &seat, message).await;
             }
-            let Some(next) = next else { return Ok(more) };
-            after = next;
+            let Some(next) = next else { return Visited::Done(Vec::new()) };
+            (after, n_pages) = (next, n_pages + 1);
         }
-        let n_pages = n_before + PAGES;
-        if n_pages < MOST_PAGES {
-            more.push(Visit::Next { place, seat, after, n_pages });
-        } else {
-            tracing::warn!(place, "more was said meanwhile at a place than is looked for");
-        }
-        Ok(more)
+        Visited::Done(vec![Visit::Next { place, seat, after, n_pages }])
     }
 
     /// Keeps a message if it may be for the bot.
@@ -204,15 +226,17 @@ impl Look<'_> {
         self.found.push(heard);
     }
 
-    /// Returns the roles of somebody, if Discord says so at once.
+    /// Returns the roles of somebody, if Discord says so at once. If it does not, he and
+    /// others of his server are asked for when their messages have their turn.
     async fn roles(&mut self, guild: &str, person: &str) -> Option<Vec<String>> {
         let key = (guild.to_owned(), person.to_owned());
         if let Some(roles) = self.roles.get(&key) {
             return roles.clone();
         }
-        let by = self.by.min(Instant::now() + RANKED);
-        let asked = time::timeout_at(by, self.desk.api.roles_of(guild, person)).await;
-        let roles = asked.unwrap_or(Err(Trouble::Late { was_sent: true })).map_err(|trouble| {
+        if self.roles.iter().any(|((of, _), roles)| of == guild && roles.is_none()) {
+            return None;
+        }
+        let roles = self.ask(self.desk.api.roles_of(guild, person)).await.map_err(|trouble| {
             let why = trouble.to_string();
             tracing::warn!(person, why, "it is not known yet which roles somebody has");
         });
@@ -220,21 +244,10 @@ impl Look<'_> {
         roles.ok()
     }
 
-    /// Asks for something, more than once if that may help and there is time.
-    async fn insist<T, F>(&self, ask: impl Fn() -> F) -> Result<T, Trouble>
-    where
-        F: Future<Output = Result<T, Trouble>>,
-    {
-        let mut asked = Err(Trouble::Late { was_sent: false });
-        for pause in AGAIN {
-            time::sleep(pause).await;
-            let late = Err(Trouble::Late { was_sent: true });
-            asked = time::timeout_at(self.by, ask()).await.unwrap_or(late);
-            match &asked {
-                Err(trouble) if trouble.may_pass() && Instant::now() < self.by => {}
-                Ok(_) | Err(_) => break,
-            }
-        }
-        asked
+    /// Asks for something once, for as long as there is time for one call.
+    async fn ask<T>(&self, asking: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+        let by = self.by.min(Instant::now() + CALL);
+        let asked = time::timeout_at(by, asking).await;
+        asked.unwrap_or(Err(Trouble::Late { was_sent: true }))
     }
 }

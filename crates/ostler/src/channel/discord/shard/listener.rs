@@ -41,6 +41,9 @@ const WANTED: EventTypeFlags = EventTypeFlags::READY
     .union(EventTypeFlags::THREAD_LIST_SYNC)
     .union(EventTypeFlags::MESSAGE_CREATE)
     .union(EventTypeFlags::INTERACTION_CREATE);
+/// Discord's words for a session that cannot be gone on with: it was told wrongly where
+/// it was left, or it is too old.
+const SESSION_OVER: [u16; 2] = [4007, 4009];
 /// How long closing may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How far the time at which a session begins may be wrong, beside what is known of our
@@ -106,9 +109,16 @@ impl Listener {
             n_failures = 0;
             self.see(&event);
             self.note(&shard);
+            let is_session_over = ends_session(&event);
             let happening = self.happening(event);
             let Some(happening) = stop.run_until_cancelled(happening).await else { break };
-            let Some(happening) = happening? else { continue };
+            let happening = happening?;
+            if is_session_over {
+                // What connects would try to go on with it for ever.
+                self.position = None;
+                return Ok(Round::Again);
+            }
+            let Some(happening) = happening else { continue };
             let event = Event { position: self.position.clone(), happening };
             match stop.run_until_cancelled(self.events.send(event)).await {
                 Some(Ok(())) => {}
@@ -237,6 +247,11 @@ impl Listener {
         let is_astray = known.guild.is_some() && !is_known && may_be_thread;
         Some(Heard { is_astray, ..known })
     }
+}
+
+/// Whether with an event a session is over, so that another has to begin.
+fn ends_session(event: &GatewayEvent) -> bool {
+    matches!(event, GatewayEvent::GatewayClose(Some(frame)) if SESSION_OVER.contains(&frame.code))
 }
 
 /// Returns how long to wait after a loss, by how often there was one just before.

@@ -189,6 +189,26 @@ async fn a_session_that_is_over_begins_anew() {
 }
 
 #[tokio::test]
+async fn a_session_that_discord_ends_for_good_is_not_tried_again() {
+    for code in [4007, 4009] {
+        let gateway = Gateway::start().await;
+        let newest = Some(175_928_847_299_117_063);
+        let position = Position { newest, ..at(&gateway, "s1", 41) };
+        let mut bot = Bot::start(&gateway, 8, Some(position)).await;
+        let mut line = gateway.accept().await;
+        assert_eq!(line.hear().await["op"], 6);
+        line.close(code).await;
+        let mut line = gateway.accept().await;
+        assert_eq!(line.hear().await["op"], 2, "{code}");
+        line.ready(1, "s2").await;
+        let event = bot.next_timed().await;
+        assert_eq!(event.position.unwrap().session, "s2");
+        let Happening::Connected { missed_since, .. } = event.happening else { panic!("{code}") };
+        assert_eq!(missed_since, newest.map(|id| snowflake::before(id, Duration::from_secs(5))));
+    }
+}
+
+#[tokio::test]
 async fn a_stop_closes_the_connection_so_that_it_can_be_resumed() {
     let gateway = Gateway::start().await;
     let mut bot = Bot::start(&gateway, 8, None).await;
