@@ -6,6 +6,7 @@
 //! lie.
 
 pub(crate) mod caps;
+mod ending;
 pub(crate) mod folder;
 pub(crate) mod hosting;
 pub(crate) mod incoming;

@@ -97,6 +97,17 @@ impl Folder {
         Ok(file.metadata()?.is_file().then_some(file))
     }
 
+    /// Returns which of some files that are there and complete was written first.
+    pub(super) fn oldest(&self, names: Vec<String>) -> io::Result<Option<String>> {
+        let mut there = Vec::new();
+        for name in names {
+            if let Some(file) = self.file(&name)? {
+                there.push((file.metadata()?.modified()?, name));
+            }
+        }
+        Ok(there.into_iter().min().map(|(_, name)| name))
+    }
+
     /// Returns how a file begins that is there and complete: so many bytes at most.
     pub(super) fn start_of(&self, name: &str, most: usize) -> io::Result<Option<Vec<u8>>> {
         // One that cannot be opened is replaced.

@@ -20,6 +20,7 @@ use tokio::{
 use super::{
     MEGABYTE,
     caps::Caps,
+    ending,
     folder::{Folder, Part},
     kind::{self, HEAD, Sort},
     megabytes, name,
@@ -168,34 +169,38 @@ impl Fetcher {
         let url = Url::parse(url).map_err(|_| Trouble::Strange)?;
         let vouched = wanted.vouched.iter().find(|vouched| vouched.at.have(&url));
         let vouched = vouched.ok_or(Trouble::Strange)?;
-        let name = format!("{number}-{}", name::of_url(&url));
-        let (root, job, found) = (wanted.root.to_owned(), wanted.job, name.clone());
-        let (path, place, free) = blocking(move || {
+        let came = Came { number, name: name::of_url(&url), said };
+        let (root, job) = (wanted.root.to_owned(), wanted.job);
+        let names = came.possible();
+        let (folder, place, free) = blocking(move || {
             let folder = Folder::open(&root, job)?;
-            Ok((folder.path(&found), Place::of(&folder, &found, number)?, folder.free()?))
+            let (place, free) = (Place::of(&folder, names, number)?, folder.free()?);
+            Ok((folder, place, free))
         })
         .await?;
-        let kind = |start: &[u8]| kind::of_received(start, &name, said);
-        let start = match place {
-            Place::There(start) => start,
+        let (name, kind) = match place {
+            Place::There(name, start) => (name, came.kind(&start)),
             Place::Free(part, file) => {
                 if free.saturating_sub(wanted.caps.most()) < wanted.spare {
                     return Err(Trouble::NoRoom);
                 }
                 let mut file = tokio::fs::File::from_std(file);
+                let kind = |start: &[u8]| came.kind(start);
                 let to = To { caps: wanted.caps, kind: &kind, file: &mut file };
                 let download = self.download(vouched, &url, to);
                 let downloaded = time::timeout_at(wanted.until, download).await;
                 let start = downloaded.unwrap_or(Err(Trouble::TooSlow))?;
-                let (file, name) = (file.into_std().await, name.clone());
-                blocking(move || part.keep(&file, &name)).await?;
-                start
+                let (kind, name) = (kind(&start), came.called(&start));
+                let (file, kept) = (file.into_std().await, name.clone());
+                blocking(move || part.keep(&file, &kept)).await?;
+                (name, kind)
             }
         };
+        let path = folder.path(&name);
         let Some(path) = path.to_str() else {
             return Err(Trouble::NotStored("its path is no text".to_owned()));
         };
-        Ok(Fetched::File { path: path.to_owned(), kind: kind(&start) })
+        Ok(Fetched::File { path: path.to_owned(), kind })
     }
 
     /// Writes what is at a URL to a file, and returns how it begins.
@@ -260,19 +265,51 @@ fn onward(response: &Response, from: &Url) -> Option<Url> {
     from.join(place.to_str().ok()?).ok()
 }
 
+/// A file as it came, and what was said of it.
+struct Came<'a> {
+    number: usize,
+    name: String,
+    said: Option<&'a str>,
+}
+
+impl Came<'_> {
+    /// Returns what it is, by how it begins.
+    fn kind(&self, start: &[u8]) -> &'static str {
+        kind::of_received(start, &self.name, self.said)
+    }
+
+    /// Returns what it is called here, by how it begins.
+    fn called(&self, start: &[u8]) -> String {
+        self.numbered(&ending::named(&self.name, self.kind(start)))
+    }
+
+    /// Returns everything that it may be called here.
+    fn possible(&self) -> Vec<String> {
+        ending::possible(&self.name).map(|name| self.numbered(&name)).collect()
+    }
+
+    fn numbered(&self, name: &str) -> String {
+        format!("{}-{name}", self.number)
+    }
+}
+
 /// What there is of a file when it is wanted.
 enum Place {
-    /// It was fetched before, and begins like this.
-    There(Vec<u8>),
+    /// It was fetched before, under this name, and begins like this.
+    There(String, Vec<u8>),
     Free(Part, std::fs::File),
 }
 
 impl Place {
-    fn of(folder: &Folder, name: &str, number: usize) -> io::Result<Self> {
-        match folder.start_of(name, HEAD)? {
-            Some(start) => Ok(Self::There(start)),
-            None => folder.begin(number).map(|(part, file)| Self::Free(part, file)),
+    /// Looks for a file under everything that it may be called. What was made of it may
+    /// lie beside it under another of these names.
+    fn of(folder: &Folder, names: Vec<String>, number: usize) -> io::Result<Self> {
+        if let Some(name) = folder.oldest(names)?
+            && let Some(start) = folder.start_of(&name, HEAD)?
+        {
+            return Ok(Self::There(name, start));
         }
+        folder.begin(number).map(|(part, file)| Self::Free(part, file))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a file is, by what is in it. A name says what somebody wants it to be. Pure.
 
+use super::ending;
+
 /// How much of the beginning of a file is looked at, in bytes.
 pub(crate) const HEAD: usize = 1024;
 
@@ -88,7 +90,7 @@ const RECORDINGS: [&str; 3] = ["m4a", "3ga", "weba"];
 pub(crate) fn of_received(start: &[u8], name: &str, said: Option<&str>) -> &'static str {
     let kind = of(start);
     let is_recording = said.is_some_and(|said| Sort::of(said) == Sort::Audio)
-        || ending(name).is_some_and(|ending| RECORDINGS.contains(&ending.as_str()));
+        || ending::of(name).is_some_and(|ending| RECORDINGS.contains(&ending.as_str()));
     let is_it = |(film, _): &&(&str, &str)| is_recording && *film == kind;
     RECORDED.iter().find(is_it).map_or(kind, |(_, recording)| *recording)
 }
@@ -97,13 +99,9 @@ pub(crate) fn of_received(start: &[u8], name: &str, said: Option<&str>) -> &'sta
 /// more than they do.
 pub(crate) fn of_named(start: &[u8], name: &str) -> &'static str {
     let kind = of(start);
-    let ending = ending(name);
+    let ending = ending::of(name);
     let is_it = |(of, end, _): &&(&str, &str, &str)| *of == kind && ending.as_deref() == Some(*end);
     NAMED.iter().find(is_it).map_or(kind, |(_, _, exact)| *exact)
-}
-
-fn ending(name: &str) -> Option<String> {
-    name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase())
 }
 
 /// The sorts of files that have a limit of their own.

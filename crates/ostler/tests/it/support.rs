@@ -86,6 +86,28 @@ impl Place {
         path
     }
 
+    /// Does what a page says first to write a secret into a file: its first block for a
+    /// shell, with the secret pasted.
+    pub(crate) fn write_down_secret(&self, page: &str, file: &str, secret: &str) {
+        let lines = page.lines().map(str::trim_start).skip_while(|line| *line != "```sh").skip(1);
+        let block: Vec<&str> = lines.take_while(|line| *line != "```").collect();
+        let mut command = Command::new("sh");
+        command
+            .args(["-euc", &block.join("\n")])
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.path("home"))
+            .current_dir(self.work())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let done = Outcome::of_input(command, Some(format!("{secret}\n").into_bytes()));
+        assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{block:?}");
+        let file = self.path("home").join(file.strip_prefix("~/").unwrap());
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{secret}\n"));
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
     /// Returns whether no turn left its private folder behind.
     pub(crate) fn is_swept(&self) -> bool {
         let count = |path: &Path| fs::read_dir(path).map_or(0, Iterator::count);

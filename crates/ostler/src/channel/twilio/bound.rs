@@ -59,7 +59,8 @@ struct Known {
 pub(crate) struct Bound {
     api: Arc<Api>,
     groups: Arc<Mutex<HashMap<String, Known>>>,
-    /// Held by whoever asks, so that others can wait for what he hears.
+    /// Held by whoever asks for what is not known or may be new, so that others can wait for
+    /// what he hears.
     asking: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -109,13 +110,19 @@ impl Bound {
     }
 
     /// Asks who is in these groups now, and now and then in others that were heard of. The error
-    /// is that of a group of which nothing is known at all.
+    /// is that of a group of which nothing is known at all. For those of which something is
+    /// known nobody has to wait.
     pub(crate) async fn refresh(&self, listed: &[String]) -> Result<(), Trouble> {
-        let _asking = self.asking.lock().await;
+        {
+            let _asking = self.asking.lock().await;
+            for group in self.older_than(STALE, listed) {
+                self.ask(&group).await?;
+            }
+        }
         let heard_of: Vec<String> = self.lock().keys().cloned().collect();
-        let others = self.unknown(&heard_of);
+        let others = self.older_than(STALE, &heard_of);
         let others = others.iter().filter(|group| !listed.contains(group));
-        for group in listed.iter().chain(others) {
+        for group in self.older_than(SURE, listed).iter().chain(others) {
             self.ask(group).await?;
         }
         Ok(())
@@ -125,12 +132,12 @@ impl Bound {
     /// is.
     pub(crate) async fn is_ready(&self, listed: &[String]) -> bool {
         let is_asking = self.asking.try_lock().is_err();
-        if !is_asking && self.unknown(listed).is_empty() {
+        if !is_asking && self.older_than(STALE, listed).is_empty() {
             return true;
         }
         let asked = async {
             let _asking = self.asking.lock().await;
-            for group in self.unknown(listed) {
+            for group in self.older_than(STALE, listed) {
                 if let Err(why) = self.ask(&group).await {
                     tracing::warn!(group, "it is not known who is in a group: {why}");
                     return;
@@ -167,6 +174,7 @@ impl Bound {
 
     /// Asks who is in a group. One that nobody may look at has nobody in it.
     async fn ask(&self, group: &str) -> Result<(), Trouble> {
+        let asked_at = Instant::now();
         let people = match self.people(group).await {
             Ok(people) => people,
             Err(trouble) if trouble.is_lasting() => Vec::new(),
@@ -175,7 +183,11 @@ impl Bound {
             Err(trouble) => return Err(trouble),
         };
         let bindings = people.iter().filter_map(Binding::of).collect();
-        self.lock().insert(group.to_owned(), Known { bindings, asked_at: Instant::now() });
+        let mut known = self.lock();
+        // Who asked later knows better, though he heard it before.
+        if known.get(group).is_none_or(|known| known.asked_at <= asked_at) {
+            known.insert(group.to_owned(), Known { bindings, asked_at });
+        }
         Ok(())
     }
 
@@ -187,16 +199,101 @@ impl Bound {
         self.api.participants(group).await
     }
 
-    /// Returns the groups of which nothing is known, or not for long.
-    fn unknown(&self, listed: &[String]) -> Vec<String> {
+    /// Returns the groups of which nothing is known, or for longer than that not.
+    fn older_than(&self, age: Duration, listed: &[String]) -> Vec<String> {
         let known = self.lock();
-        let is_known = |group: &&String| {
-            known.get(*group).is_some_and(|known| known.asked_at.elapsed() < STALE)
-        };
+        let is_known =
+            |group: &&String| known.get(*group).is_some_and(|known| known.asked_at.elapsed() < age);
         listed.iter().filter(|group| !is_known(group)).cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Json, Router};
+    use futures_util::FutureExt as _;
+    use serde_json::json;
+    use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
+
+    use super::*;
+    use crate::{channel::twilio::api::Login, config::Secret};
+
+    /// A stand-in for Twilio that knows groups without people, and answers when it may.
+    struct Server {
+        bound: Bound,
+        /// How many calls may be answered, and how many were made.
+        answers: Arc<Semaphore>,
+        calls: Arc<Semaphore>,
+        tasks: JoinSet<()>,
+    }
+
+    impl Server {
+        async fn start() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}", listener.local_addr().unwrap());
+            let (answers, calls) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+            let held = (Arc::clone(&answers), Arc::clone(&calls));
+            let router = Router::new().fallback(move || {
+                let (answers, calls) = held.clone();
+                async move {
+                    calls.add_permits(1);
+                    answers.acquire().await.unwrap().forget();
+                    Json(json!({ "state": "active", "participants": [] }))
+                }
+            });
+            let mut tasks = JoinSet::new();
+            tasks.spawn(async move { axum::serve(listener, router).await.unwrap() });
+            let password = Secret::new("very-secret".to_owned());
+            let login = Login { account: "AC1".to_owned(), user: "AC1".to_owned(), password };
+            let bound = Bound::new(Arc::new(Api::new(login, Some(&url))));
+            Self { bound, answers, calls, tasks }
+        }
+
+        /// Lets a look at groups begin, and waits until it has made a call.
+        async fn look(&mut self, listed: &[String]) {
+            let (bound, listed) = (self.bound.clone(), listed.to_vec());
+            self.calls.forget_permits(usize::MAX);
+            self.tasks.spawn(async move { bound.refresh(&listed).await.unwrap() });
+            self.calls.acquire().await.unwrap().forget();
+        }
+
+        /// Lets time pass since everything was asked.
+        fn age(&self, by: Duration) {
+            self.bound.lock().values_mut().for_each(|known| known.asked_at -= by);
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_look_at_groups_that_are_known() {
+        let mut server = Server::start().await;
+        let groups = ["CH1".to_owned(), "CH2".to_owned()];
+        server.answers.add_permits(4);
+        server.bound.refresh(&groups).await.unwrap();
+        server.age(SURE);
+        server.look(&groups).await;
+        assert_eq!(server.bound.is_ready(&groups).now_or_never(), Some(true));
+        // For one that is not known he does.
+        let more = ["CH3".to_owned()];
+        assert_eq!(server.bound.is_ready(&more).now_or_never(), None);
+        server.look(&more).await;
+        assert_eq!(server.bound.is_ready(&groups).now_or_never(), None);
+        server.answers.add_permits(100);
+        assert!(server.bound.is_ready(&more).await);
+    }
+
+    #[tokio::test]
+    async fn what_was_just_asked_is_not_asked_again() {
+        let server = Server::start().await;
+        let groups = ["CH1".to_owned()];
+        server.answers.add_permits(100);
+        for (age, n_calls) in [(Duration::ZERO, 2), (Duration::ZERO, 2), (SURE, 4)] {
+            server.age(age);
+            server.bound.refresh(&groups).await.unwrap();
+            assert_eq!(server.calls.available_permits(), n_calls);
+        }
     }
 }

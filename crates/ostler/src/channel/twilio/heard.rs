@@ -13,7 +13,9 @@ use crate::{
 };
 
 /// How many files come with a message at most.
-const FILES: usize = 10;
+pub(super) const FILES: usize = 10;
+/// The type of a file of which nothing is known.
+const UNKNOWN: &str = "application/octet-stream";
 /// The longest name that somebody can have, in characters.
 const NAME: usize = 60;
 /// What a conversation of several people tells of a new message by.
@@ -127,14 +129,9 @@ impl Heard {
         let is_own = form.get("Source").is_some_and(|source| PROGRAMS.contains(&source));
         let media = form.get("Media").and_then(|media| serde_json::from_str(media).ok());
         let media: Vec<File> = media.unwrap_or_default();
-        let service = form.get("ChatServiceSid").filter(|service| is_sid(service, "IS"));
-        let media = media.into_iter().take(FILES).map(|File { sid, content_type }| {
-            let sid = sid.filter(|sid| is_sid(sid, "ME"));
-            let url = |(service, sid): (&str, String)| {
-                format!("{files}/v1/Services/{service}/Media/{sid}/Content")
-            };
-            Media { url: service.zip(sid).map(url), media_type: content_type, ..Media::default() }
-        });
+        let shelf = Shelf { files, service: form.get("ChatServiceSid") };
+        let media = media.into_iter().take(FILES);
+        let media = media.map(|file| shelf.medium(file.sid.as_deref(), file.content_type));
         Ok(Some(Self {
             kind: Kind::Group,
             by,
@@ -197,6 +194,39 @@ impl Heard {
 struct File {
     sid: Option<String>,
     content_type: Option<String>,
+}
+
+/// Where the files of a group are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shelf<'a> {
+    /// Where the files of all groups are.
+    pub(super) files: &'a str,
+    /// What Twilio keeps those of this one under, if that is known.
+    pub(super) service: Option<&'a str>,
+}
+
+impl Shelf<'_> {
+    /// Returns a file by its name; without a place, if that is not known.
+    pub(super) fn medium(self, sid: Option<&str>, media_type: Option<String>) -> Media {
+        let Self { files, service } = self;
+        let service = service.filter(|service| is_sid(service, "IS"));
+        let known = service.zip(sid.filter(|sid| is_sid(sid, "ME")));
+        match known {
+            Some((service, sid)) => Media {
+                url: Some(format!("{files}/v1/Services/{service}/Media/{sid}/Content")),
+                media_type,
+                ..Media::default()
+            },
+            None => nowhere(media_type),
+        }
+    }
+}
+
+/// Returns a file of which it is not known where it is. The agent is told that there
+/// is one.
+pub(super) fn nowhere(media_type: Option<String>) -> Media {
+    let media_type = media_type.unwrap_or_else(|| UNKNOWN.to_owned());
+    Media { media_type: Some(media_type), ..Media::default() }
 }
 
 /// Whether a character belongs to a word by which somebody is called.
@@ -303,6 +333,21 @@ mod tests {
         assert!(heard.is_called_by(&["hello ostler".to_owned()], &[]));
         let joined = [("EventType", "onParticipantAdded")];
         assert_eq!(Heard::read_group(Form(&form(&joined)), FILES), Ok(None));
+    }
+
+    #[test]
+    fn a_file_of_a_group_that_is_nowhere_is_one_all_the_same() {
+        let (service, sid) = (format!("IS{:032}", 1), format!("ME{:032}", 2));
+        let url = |service: &str, sid: &str| {
+            let shelf = Shelf { files: FILES, service: Some(service) };
+            shelf.medium(Some(sid), Some("image/png".to_owned())).url
+        };
+        let expected = format!("{FILES}/v1/Services/{service}/Media/{sid}/Content");
+        assert_eq!(url(&service, &sid), Some(expected));
+        assert_eq!(url("IS/../1", &sid), None);
+        assert_eq!(url(&service, "ME?"), None);
+        let lost = Shelf { files: FILES, service: None }.medium(Some(&sid), None);
+        assert_eq!((lost.url, lost.media_type.as_deref()), (None, Some(UNKNOWN)));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::{
     api::{Api, Listed, Message, Wanted},
     delivery::{Delivered, Delivery},
     desk::Desk,
-    heard::{Heard, medium},
+    heard::{FILES, Heard, Shelf, medium, nowhere},
     kind::Kind,
     window::{CALL, WAITS},
 };
@@ -258,9 +258,8 @@ impl Poll {
             for message in found.iter().rev() {
                 if message.date_created.is_none_or(|at| since <= at)
                     && !self.is_left(message.date_created, seen)
-                    && let Some(heard) = of_group(group, message, self.ahead())
                 {
-                    self.tell(&heard).await?;
+                    self.take_of_group(group, message).await?;
                 }
             }
         }
@@ -278,22 +277,49 @@ impl Poll {
         let is_inbound = message.direction.as_deref() == Some("inbound");
         let heard = heard(message, self.ahead()).filter(|_| is_inbound);
         let Some(mut heard) = heard else { return Ok(()) };
-        let Some(intake) = self.desk.intake(heard.kind) else { return Ok(()) };
-        let known = intake.is_known(&heard.message, &[&heard.place]).await;
-        if known.map_err(|error| error.to_string())? {
+        if self.is_known(&heard).await? {
             return Ok(());
         }
         if message.n_media() > 0 {
-            let files = match self.api.files(&heard.message).await {
-                Ok(files) => files,
+            heard.media = match self.api.files(&heard.message).await {
+                Ok(files) => files.iter().map(|(url, kind)| medium(url, kind.as_deref())).collect(),
                 // Files that are not to be had are no reason to hear nobody.
-                Err(trouble) if trouble.is_lasting() => Vec::new(),
+                Err(trouble) if trouble.is_lasting() => {
+                    vec![nowhere(None); message.n_media().min(FILES)]
+                }
                 Err(trouble) => return Err(trouble.to_string()),
             };
-            let media = files.iter().map(|(url, kind)| medium(url, kind.as_deref()));
+        }
+        self.tell(&heard).await
+    }
+
+    async fn take_of_group(&self, group: &str, message: &Listed) -> Result<(), String> {
+        let Some(mut heard) = of_group(group, message, self.ahead()) else { return Ok(()) };
+        let files = message.media.as_deref().unwrap_or_default();
+        if !files.is_empty() {
+            if self.is_known(&heard).await? {
+                return Ok(());
+            }
+            let service = match self.api.chat_service(group).await {
+                Ok(service) => service,
+                Err(trouble) if trouble.is_lasting() => None,
+                Err(trouble) => return Err(trouble.to_string()),
+            };
+            let all = self.api.media_url();
+            let shelf = Shelf { files: &all, service: service.as_deref() };
+            let files = files.iter().take(FILES);
+            let media =
+                files.map(|file| shelf.medium(file.sid.as_deref(), file.content_type.clone()));
             heard.media = media.collect();
         }
         self.tell(&heard).await
+    }
+
+    /// Whether nothing is to be done about a message: it is known, or not answered here.
+    async fn is_known(&self, heard: &Heard) -> Result<bool, String> {
+        let Some(intake) = self.desk.intake(heard.kind) else { return Ok(true) };
+        let known = intake.is_known(&heard.message, &[&heard.place]).await;
+        known.map_err(|error| error.to_string())
     }
 
     async fn tell(&self, heard: &Heard) -> Result<(), String> {

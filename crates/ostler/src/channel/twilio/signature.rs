@@ -51,7 +51,9 @@ fn written(url: &str) -> [String; 4] {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    use proptest::{prelude::*, sample::Index};
 
     use super::*;
 
@@ -155,13 +157,54 @@ mod tests {
         }
     }
 
+    /// Signs a call as Twilio does.
+    fn signed(token: &str, url: &str, said: &[(String, String)]) -> Vec<u8> {
+        let sorted: BTreeSet<_> = said.iter().collect();
+        let text: String = sorted.iter().map(|(name, value)| format!("{name}{value}")).collect();
+        let mut mac = Hmac::<Sha1>::new_from_slice(token.as_bytes()).unwrap();
+        mac.update(format!("{url}{text}").as_bytes());
+        mac.finalize().into_bytes().to_vec()
+    }
+
+    /// Returns a text with another character at a place, or with one if it had none.
+    fn changed(text: &str, at: Index) -> String {
+        let mut all: Vec<char> = text.chars().collect();
+        match all.len() {
+            0 => all.push('x'),
+            n_all => {
+                let one = &mut all[at.index(n_all)];
+                *one = if *one == 'x' { 'y' } else { 'x' };
+            }
+        }
+        all.into_iter().collect()
+    }
+
     proptest! {
         #[test]
-        fn nothing_is_known_by_chance(
-            said in proptest::collection::vec((".*", ".*"), 0..4), signature in ".*",
+        fn a_call_is_known_as_it_was_signed_and_not_with_one_thing_changed(
+            token in "[ -~]{1,40}",
+            path in "[a-z0-9/?=&%.-]{1,20}",
+            said in proptest::collection::vec(("(?s).{0,8}", "(?s).{0,8}"), 1..4),
+            at: Index,
+            bits in 1..=u8::MAX,
         ) {
-            let url = "https://example.org/twilio/messages";
-            prop_assert!(!is_good(TOKEN, url, &said, &signature));
+            let url = |path: &str| format!("https://example.org/{path}");
+            let mac = signed(&token, &url(&path), &said);
+            let signature = STANDARD.encode(&mac);
+            prop_assert!(is_good(&token, &url(&path), &said, &signature));
+            let mut wrong = mac.clone();
+            wrong[at.index(mac.len())] ^= bits;
+            prop_assert!(!is_good(&token, &url(&path), &said, &STANDARD.encode(wrong)));
+            prop_assert!(!is_good(&changed(&token, at), &url(&path), &said, &signature));
+            prop_assert!(!is_good(&token, &url(&changed(&path, at)), &said, &signature));
+            let which = at.index(said.len());
+            for is_name in [true, false] {
+                let mut other = said.clone();
+                let (name, value) = &mut other[which];
+                let part = if is_name { name } else { value };
+                *part = changed(part, at);
+                prop_assert!(!is_good(&token, &url(&path), &other, &signature), "{:?}", other);
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ on_both! {
         let job = rig.try_send(message).await.unwrap().job;
         let (_, ending) = rig.end_of(job).await;
         assert_eq!(ending.state, JobState::Done);
-        let path = rig.path("data/media").join(job.to_string()).join("1-a.bin");
+        let path = rig.path("data/media").join(job.to_string()).join("1-a.bin.png");
         assert_eq!(fs::read(&path).unwrap(), b"\x89PNG\r\n\x1a\n");
         let asked = format!(
             "new|[Attached: image/png, {}]/[An attachment could not be fetched: it is larger than \
@@ -77,7 +77,7 @@ on_both! {
         let asked = format!(
             "new|[Attached: audio/ogg, {}]/[Attached: image/gif, {}]/[Attached: audio/ogg, {}; it \
              could not be transcribed: nothing was heard in it]//Transcript of the recording:/hello",
-            at("1-a"), at("2-b.png"), at("3-c"),
+            at("1-a.ogg"), at("2-b.png.gif"), at("3-c.ogg"),
         );
         assert_eq!(rig.calls(), [asked]);
         rig.stop().await;
@@ -89,13 +89,13 @@ on_both! {
         let job = rig.try_send(with_files("stumble", &files, &["a"])).await.unwrap().job;
         let (_, ending) = rig.end_of(job).await;
         assert_eq!(ending.state, JobState::Done);
-        let path = rig.path("data/media").join(job.to_string()).join("1-a");
+        let path = rig.path("data/media").join(job.to_string()).join("1-a.ogg");
         let asked = format!(
             "new|[Attached: audio/ogg, {}]//Transcript of the recording:/oats//stumble",
             path.display()
         );
         assert_eq!(rig.calls(), [asked.clone(), asked]);
-        let heard = path.with_file_name("1-a.heard");
+        let heard = path.with_file_name("1-a.ogg.heard");
         assert_eq!(fs::read_to_string(heard).unwrap(), "x\n");
         rig.stop().await;
     }
@@ -104,7 +104,7 @@ on_both! {
         let files = Files::start(&[("/a", b"OggS")]).await;
         let rig = Rig::new(store, hearing(&files, "> \"$1.begun\"; exec sleep 1000")).await;
         let job = rig.try_send(with_files("hello", &files, &["a"])).await.unwrap().job;
-        let begun = rig.path("data/media").join(job.to_string()).join("1-a.begun");
+        let begun = rig.path("data/media").join(job.to_string()).join("1-a.ogg.begun");
         while !begun.exists() {
             tokio::task::yield_now().await;
         }

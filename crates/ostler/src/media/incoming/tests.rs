@@ -6,6 +6,7 @@ use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
     path::PathBuf,
     sync::Mutex,
+    time::SystemTime,
 };
 
 use tempfile::TempDir;
@@ -176,10 +177,10 @@ async fn missing(act: Act) -> Trouble {
 }
 
 #[tokio::test]
-async fn a_file_is_fetched_and_told_by_what_it_is_and_not_by_its_name() {
+async fn a_file_is_fetched_and_told_by_what_it_is_and_called_so() {
     let (desk, server) = (Desk::new(), Server::of(b"\x89PNG\r\n\x1a\nand more").await);
     let fetched = desk.fetch_one(&server, "attachments/1/2/run.exe?ex=1&is=2").await;
-    let path = desk.folder().join("1-run.exe");
+    let path = desk.folder().join("1-run.exe.png");
     let expected = path.to_str().unwrap().to_owned();
     assert_eq!(fetched, Fetched::File { path: expected, kind: "image/png" });
     assert_eq!(fs::read(&path).unwrap(), b"\x89PNG\r\n\x1a\nand more");
@@ -198,6 +199,22 @@ async fn a_further_attempt_uses_what_is_there() {
     fs::remove_file(desk.folder().join("1-a.pdf")).unwrap();
     assert_eq!(desk.fetch_one(&server, "a.pdf").await, first);
     assert_eq!((server.n_calls(), desk.names()), (2, vec!["1-a.pdf".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_file_without_a_name_is_called_what_it_is_and_found_again() {
+    let (desk, server) = (Desk::new(), Server::of(b"OggS and more").await);
+    let place = "2010-04-01/Accounts/AC1/Messages/MM1/Media/ME0123";
+    let first = desk.fetch_one(&server, place).await;
+    let path = desk.folder().join("1-ME0123.ogg");
+    let expected = path.to_str().unwrap().to_owned();
+    assert_eq!(first, Fetched::File { path: expected, kind: "audio/ogg" });
+    // What somebody made of it is not taken for it.
+    fs::write(path.with_extension("wav"), "RIFF    WAVEfmt ").unwrap();
+    let later = SystemTime::now() + Duration::from_secs(1);
+    fs::File::open(path.with_extension("wav")).unwrap().set_modified(later).unwrap();
+    assert_eq!(desk.fetch_one(&server, place).await, first);
+    assert_eq!((server.n_calls(), desk.names().len()), (1, 2));
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Real CLIs behind WhatsApp: a message there, the CLI kept running by a gateway, the
 //! simulated model, and the answer.
 
+use std::fs;
+
 use ostler_sim::model;
 
 use super::{
@@ -12,6 +14,7 @@ use super::{
 use crate::{
     support::{processes_with, until},
     twilio::rig::Rig as Line,
+    twilio_double::{Attached, Inbound},
 };
 
 /// Writes the tests down for agents that are kept running.
@@ -30,7 +33,11 @@ for_agents! {
     a_message_is_answered_and_the_next_by_the_same_process
     what_a_number_allows_happens_and_what_one_denies_does_not
     a_word_ends_a_tool_and_the_session_goes_on
+    a_picture_that_comes_is_read_by_a_tool_where_the_agent_was_told_it_lies
+    a_file_that_an_answer_names_is_sent
 }
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\nhay-in-the-loft";
 
 /// A number at which a real CLI answers.
 struct Rig {
@@ -107,4 +114,35 @@ fn a_word_ends_a_tool_and_the_session_goes_on(facts: &'static Facts) {
     until("the tool is gone", || processes_with(&sleep).is_empty().then_some(()));
     rig.assert_remembered("hello");
     assert_kept(&rig.line.place, &before);
+}
+
+fn a_picture_that_comes_is_read_by_a_tool_where_the_agent_was_told_it_lies(facts: &'static Facts) {
+    let Some(rig) = Rig::new(facts, "bypass") else { return };
+    rig.line.hand_in(|_| {
+        let message = Inbound::new(&rig.line.ann, &rig.line.own, "sim:echo-text");
+        message.with(Attached::new("image/png", PNG))
+    });
+    let note = "[Attached: image/png, ";
+    let sent = rig.line.wait_for("what the model was told", &rig.line.ann, |sent| {
+        sent.iter().any(|message| message.body.contains(note))
+    });
+    let told = sent.iter().find_map(|message| message.body.split_once(note)).unwrap().1;
+    let path = told.split_once(']').unwrap().0;
+    assert!(path.ends_with(".png"), "{path}");
+    assert_eq!(fs::read(path).unwrap(), PNG);
+    rig.line.ask(&format!("sim:run=tail -c 15 {path}"));
+    rig.line.wait_for_text(&rig.line.ann, "hay-in-the-loft");
+}
+
+fn a_file_that_an_answer_names_is_sent(facts: &'static Facts) {
+    let Some(rig) = Rig::new(facts, "bypass") else { return };
+    fs::write(rig.line.place.work().join("chart.png"), PNG).unwrap();
+    rig.line.ask("sim:say=Here is the chart. MEDIA:chart.png");
+    let sent = rig.line.wait_for("the file", &rig.line.ann, |sent| {
+        sent.last().is_some_and(|last| last.media.len() == 1)
+    });
+    assert_eq!(sent[0].body.trim(), "Here is the chart.", "{sent:?}");
+    let media = rig.line.twilio.media_of(&sent.last().unwrap().sid);
+    assert_eq!((media[0].content_type.as_str(), media[0].bytes()), ("image/png", PNG));
+    assert!(!rig.line.twilio.media_fetches().is_empty());
 }

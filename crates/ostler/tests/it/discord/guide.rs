@@ -30,8 +30,7 @@ fn the_page_leads_to_a_first_answer() {
     let agent = place
         .program("claude", &format!("#!/bin/sh\nexec '{ostler}' scripted --as claude -- \"$@\"\n"));
     // As it stands there, but for what is another's, and where Discord is.
-    let token = place.path("discord-token");
-    fs::write(&token, format!("{}\n", discord.token())).unwrap();
+    place.write_down_secret(PAGE, "~/.config/ostler/discord-token", &discord.token());
     let (api, gateway) = (discord.api_url(), discord.gateway_url());
     let here = format!("api_url: '{api}', gateway_url: '{gateway}',");
     let agent = agent.display();
@@ -43,7 +42,6 @@ fn the_page_leads_to_a_first_answer() {
         assert_eq!(written.matches(part).count(), 1, "{part}: {written}");
     }
     let written = written
-        .replace("~/.config/ostler/discord-token", token.to_str().unwrap())
         .replace("1234567890", &guild.to_string())
         .replace("discord: {", &format!("{rest} discord: {{ {here}"));
     assert!(PAGE.contains("`~/.config/ostler/ostler.json5`"));

@@ -42,6 +42,7 @@ fn a_picture_is_fetched_by_who_may_and_is_what_it_contains() {
     let told = rig.wait_for_text(&rig.ann, "look").body;
     let (_, rest) = told.split_once("[Attached: image/png, ").expect(&told);
     let (path, _) = rest.split_once(']').unwrap();
+    assert!(path.contains("/1-ME") && path.ends_with(".png"), "{path}");
     assert_eq!(fs::read(path).unwrap(), PNG);
     let asked: Vec<_> = rig.twilio.requests();
     assert!(asked.iter().any(|it| it.path.contains("/Media/ME") && it.status == 307), "{asked:?}");

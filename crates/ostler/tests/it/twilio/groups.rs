@@ -210,6 +210,7 @@ fn a_file_that_comes_in_a_group_is_there_for_the_agent() {
     let told = rig.wait_for_said(&group, "look");
     let (_, rest) = told.split_once("[Attached: image/png, ").unwrap();
     let (path, _) = rest.split_once(']').unwrap();
+    assert!(path.ends_with("/1-Content.png"), "{path}");
     assert_eq!(fs::read(path).unwrap(), b"\x89PNG\r\n\x1a\nhay");
 }
 

@@ -91,8 +91,7 @@ fn write_down(place: &Place, twilio: &Twilio, block: &str, rest: &str, more: &st
     let ostler = env!("CARGO_BIN_EXE_ostler");
     let agent = place
         .program("claude", &format!("#!/bin/sh\nexec '{ostler}' scripted --as claude -- \"$@\"\n"));
-    let token = place.path("twilio-token");
-    fs::write(&token, format!("{}\n", twilio.auth_token())).unwrap();
+    place.write_down_secret(PAGE, TOKEN, &twilio.auth_token());
     for part in [ACCOUNT, TOKEN, YOURS, "twilio: {"] {
         assert_eq!(block.matches(part).count(), 1, "{part}: {block}");
     }
@@ -100,7 +99,6 @@ fn write_down(place: &Place, twilio: &Twilio, block: &str, rest: &str, more: &st
     let agent = format!("agent: {{ default: 'claude', path: '{agent}' }},");
     let written = block
         .replace(ACCOUNT, &twilio.account_sid())
-        .replace(TOKEN, token.to_str().unwrap())
         .replace(YOURS, ANN)
         .replace("twilio: {", &format!("{agent} {rest} twilio: {{ api_url: '{api}', {more}"));
     assert!(PAGE.contains("`~/.config/ostler/ostler.json5`"));

@@ -1,6 +1,6 @@
 //! Gateways that Twilio cannot call: they ask for what was written.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -214,6 +214,37 @@ fn files_come_with_what_is_found() {
     rig.wait_for_text(&rig.ann, "You said seen.");
     let is_file = |it: &Request| it.path.contains("/Media/") && it.status < 400;
     assert!(rig.twilio.requests().iter().any(is_file), "{:#?}", rig.twilio.requests());
+}
+
+#[test]
+fn a_file_that_is_found_in_a_group_is_there_for_the_agent() {
+    let mut group = String::new();
+    let rig = polling_in(|rig, settings| {
+        parrot(settings);
+        group = rig.group();
+        settings["twilio"]["groups"] = json!([group]);
+    });
+    let picture = Attached::new("image/png", b"\x89PNG\r\n\x1a\nhay").named("hay.png");
+    rig.twilio.say_in_group_unheard(&group, &rig.ann, "ostler, look", &[picture]);
+    let told = rig.wait_for_said(&group, "look");
+    let (_, rest) = told.split_once("[Attached: image/png, ").expect(&told);
+    let (path, _) = rest.split_once(']').unwrap();
+    assert_eq!(fs::read(path).unwrap(), b"\x89PNG\r\n\x1a\nhay");
+}
+
+#[test]
+fn files_that_are_not_to_be_had_are_told_of() {
+    let rig = polling_in(|rig, settings| {
+        parrot(settings);
+        rig.twilio.plan(1, "/Media.json", Fault::Refuse(403, 20403));
+    });
+    let file = Attached::new("text/plain", b"some hay");
+    rig.twilio.say_unheard(&Inbound::new(&rig.ann, &rig.own, "look").with(file));
+    let told = rig.wait_for_text(&rig.ann, "look").body;
+    assert!(
+        told.contains("[Attached: application/octet-stream, which is not kept here]"),
+        "{told}"
+    );
 }
 
 #[test]

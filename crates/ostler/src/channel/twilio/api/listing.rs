@@ -46,12 +46,21 @@ pub(crate) struct Listed {
     pub(crate) body: Option<String>,
     pub(crate) date_created: Option<Timestamp>,
     pub(crate) participant_sid: Option<String>,
+    pub(crate) media: Option<Vec<GroupFile>>,
+}
+
+/// A file that was sent into a group.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct GroupFile {
+    pub(crate) sid: Option<String>,
+    pub(crate) content_type: Option<String>,
 }
 
 /// A group.
 #[derive(Clone, Debug, Deserialize)]
 struct Conversation {
     state: Option<String>,
+    chat_service_sid: Option<String>,
 }
 
 /// Which messages are wanted.
@@ -241,9 +250,18 @@ impl Api {
 
     /// Whether a group takes nothing any more, though people are still in it.
     pub(crate) async fn is_closed(&self, group: &str) -> Result<bool, Trouble> {
-        let path = format!("/v1/Conversations/{group}");
-        let found: Conversation = self.get(&self.at(Part::Conversations, &path)).await?;
+        let found = self.conversation(group).await?;
         Ok(found.state.as_deref() == Some("closed"))
+    }
+
+    /// Returns what the files of a group are kept under.
+    pub(crate) async fn chat_service(&self, group: &str) -> Result<Option<String>, Trouble> {
+        self.conversation(group).await.map(|found| found.chat_service_sid)
+    }
+
+    async fn conversation(&self, group: &str) -> Result<Conversation, Trouble> {
+        let path = format!("/v1/Conversations/{group}");
+        self.get(&self.at(Part::Conversations, &path)).await
     }
 
     /// Returns who is in a group.
