@@ -1,7 +1,7 @@
 //! How the names of files end. Programs take a file for what its name ends in, and what
 //! comes from some chats is called by a number alone. Pure.
 
-use super::name;
+use super::{kind, name};
 
 /// How names of files of one kind end.
 struct Endings {
@@ -66,10 +66,16 @@ const fn if_none(kind: &'static str, usual: &'static str) -> Endings {
     Endings { kind, usual, others: &[], lacking: Lacking::Any }
 }
 
-/// Returns what a file is called that came under a harmless name and is of a kind: the
-/// same, or with the ending of that kind behind it.
-pub(crate) fn named(name: &str, kind: &str) -> String {
+/// Returns what a file is called that came under a harmless name, is of a kind, and is
+/// said to be of another: the same, or with the ending of its kind behind it. What is
+/// said counts where neither name nor content say more.
+pub(crate) fn named(name: &str, kind: &str, said: Option<&str>) -> String {
     let ending = of(name);
+    if ending.is_none()
+        && let Some(exact) = kind::ending_of(kind, said)
+    {
+        return with(name, exact);
+    }
     let says_it = |it: &Endings| match &ending {
         Some(ending) => {
             it.lacking == Lacking::Any
@@ -86,8 +92,8 @@ pub(crate) fn named(name: &str, kind: &str) -> String {
 
 /// Returns everything that a file may be called that came under a harmless name.
 pub(crate) fn possible(name: &str) -> impl Iterator<Item = String> {
-    let others = TABLE.iter().map(move |it| with(name, it.usual));
-    [name.to_owned()].into_iter().chain(others)
+    let others = TABLE.iter().map(|it| it.usual).chain(kind::exact_endings());
+    [name.to_owned()].into_iter().chain(others.map(move |ending| with(name, ending)))
 }
 
 /// Returns how a name ends, in small letters, if it has an ending.
@@ -106,6 +112,22 @@ mod tests {
 
     use super::*;
 
+    const WORD: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+
+    #[test]
+    fn what_is_said_counts_where_nothing_else_says_more() {
+        for (name, kind, said, becomes) in [
+            ("ME0123", "application/zip", WORD, "ME0123.docx"),
+            ("ME0123", "text/plain", "Text/CSV; charset=utf-8", "ME0123.csv"),
+            ("offer.docm", "application/zip", WORD, "offer.docm"),
+            ("ME0123", "image/png", WORD, "ME0123.png"),
+            ("ME0123", "application/zip", "application/x-msdownload", "ME0123.zip"),
+            ("ME0123", "text/plain", WORD, "ME0123"),
+        ] {
+            assert_eq!(named(name, kind, Some(said)), becomes, "{said}");
+        }
+    }
+
     #[test]
     fn a_name_without_an_ending_gets_that_of_what_is_in_the_file() {
         for (kind, becomes) in [
@@ -120,7 +142,7 @@ mod tests {
             ("text/plain", "ME0123"),
             ("application/octet-stream", "ME0123"),
         ] {
-            assert_eq!(named("ME0123", kind), becomes);
+            assert_eq!(named("ME0123", kind, None), becomes);
         }
     }
 
@@ -138,7 +160,7 @@ mod tests {
             // Files of many kinds are ZIP inside, and their names tell them apart.
             ("report.docx", "application/zip"),
         ] {
-            assert_eq!(named(name, kind), name, "{kind}");
+            assert_eq!(named(name, kind, None), name, "{kind}");
         }
     }
 
@@ -151,14 +173,14 @@ mod tests {
             ("page.html", "video/mp4", "page.html.mp4"),
             ("offer_1.2", "application/pdf", "offer_1.2.pdf"),
         ] {
-            assert_eq!(named(name, kind), becomes);
+            assert_eq!(named(name, kind, None), becomes);
         }
     }
 
     #[test]
     fn a_long_name_makes_room_for_its_ending() {
         let long = name::harmless(&"x".repeat(5000));
-        let named = named(&long, "image/png");
+        let named = named(&long, "image/png", None);
         assert_eq!((named.len(), named.ends_with("x.png")), (long.len(), true), "{named}");
     }
 
@@ -167,11 +189,12 @@ mod tests {
         fn a_name_stays_harmless_says_what_the_file_is_and_can_be_found(
             name in "(?s).{0,120}",
             kind in proptest::sample::select(TABLE.iter().map(|it| it.kind).collect::<Vec<_>>()),
+            said in proptest::sample::select(&[None, Some(WORD), Some("image/png")][..]),
         ) {
             let name = name::harmless(&name);
-            let becomes = named(&name, kind);
+            let becomes = named(&name, kind, said);
             prop_assert_eq!(&name::harmless(&becomes), &becomes);
-            prop_assert_eq!(&named(&becomes, kind), &becomes);
+            prop_assert_eq!(&named(&becomes, kind, said), &becomes);
             prop_assert!(of(&becomes).is_some());
             prop_assert!(possible(&name).any(|it| it == becomes));
         }

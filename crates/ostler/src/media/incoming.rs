@@ -280,7 +280,7 @@ impl Came<'_> {
 
     /// Returns what it is called here, by how it begins.
     fn called(&self, start: &[u8]) -> String {
-        self.numbered(&ending::named(&self.name, self.kind(start)))
+        self.numbered(&ending::named(&self.name, self.kind(start), self.said))
     }
 
     /// Returns everything that it may be called here.

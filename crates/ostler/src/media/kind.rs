@@ -104,6 +104,20 @@ pub(crate) fn of_named(start: &[u8], name: &str) -> &'static str {
     NAMED.iter().find(is_it).map_or(kind, |(_, _, exact)| *exact)
 }
 
+/// Returns how the name of a file of a kind ends that is said to be of a more exact one,
+/// where its content does not tell.
+pub(super) fn ending_of(kind: &str, said: Option<&str>) -> Option<&'static str> {
+    let said = said?.split(';').next()?.trim();
+    let is_it =
+        |(of, _, exact): &&(&str, &str, &str)| *of == kind && said.eq_ignore_ascii_case(exact);
+    NAMED.iter().find(is_it).map(|(_, ending, _)| *ending)
+}
+
+/// Returns all these endings.
+pub(super) fn exact_endings() -> impl Iterator<Item = &'static str> {
+    NAMED.iter().map(|(_, ending, _)| *ending)
+}
+
 /// The sorts of files that have a limit of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
