@@ -95,7 +95,8 @@ impl TwilioChat {
     async fn offer(&self, post: &Post) -> Result<Vec<String>, SendError> {
         let mut urls = Vec::with_capacity(post.files.len());
         for file in &post.files {
-            let failed = |why: String| SendError::soon(format!("a file could not be offered: {why}"));
+            let failed =
+                |why: String| SendError::soon(format!("a file could not be offered: {why}"));
             let (hosting, file) = (self.hosting.clone(), file.clone());
             let offered = task::spawn_blocking(move || hosting.offer(&file, Millis::now()));
             let offered = offered.await.map_err(|error| failed(error.to_string()))?;
