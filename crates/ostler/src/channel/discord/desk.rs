@@ -350,3 +350,6 @@ impl Desk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
