@@ -32,6 +32,30 @@ fn each_command_does_what_it_is_called() {
     assert!(status.contains("the model sonnet") && status.contains("Thinking is high"), "{status}");
 }
 
+/// Settings of an agent beside the usual one.
+fn barn() -> Value {
+    let ostler = env!("CARGO_BIN_EXE_ostler");
+    let command = [ostler, "scripted", "--as", "gemini", "--", "--acp"];
+    json!({ "barn": { "dialect": "acp", "command": command, "version": [ostler, "--version"] } })
+}
+
+#[test]
+fn another_agent_answers_from_the_next_message_on_by_slash_and_by_word() {
+    let rig = Rig::with(|_, settings| settings["agents"] = barn());
+    let answers = |word: &str, agent: &str| {
+        rig.ask(&format!("sim:echo={word}"));
+        let answer = rig.wait_for_text(&format!("You said {word}.")).content;
+        assert!(answer.contains(&format!("playing {agent};")), "{answer}");
+    };
+    answers("one", "claude");
+    let told = say(&rig, "agent", json!({ "name": "barn" }));
+    assert_eq!(told, "barn answers from now on, in a new session.");
+    answers("two", "gemini");
+    rig.ask("/agent claude");
+    rig.wait_for_text("claude answers from now on, in a new session.");
+    answers("three", "claude");
+}
+
 #[test]
 fn stop_ends_what_runs_and_new_begins_afresh() {
     let rig = Rig::start();
