@@ -225,7 +225,9 @@ async fn answer(
     answered.map_err(|error| match error {
         AnswerError::Unknown => unknown(),
         AnswerError::NotYours => ApiError::forbidden(error.to_string()),
-        AnswerError::Before(_) | AnswerError::Late => ApiError::conflict(error.to_string()),
+        AnswerError::Again(_) | AnswerError::Before(_) | AnswerError::Late => {
+            ApiError::conflict(error.to_string())
+        }
         AnswerError::Store(error) => error.into(),
     })?;
     Ok(Data::new(Decided { id: one, decision }).into_response())

@@ -18,7 +18,7 @@ use crate::{
         duty::Held,
         twilio::{self, chat::TwilioChat, post::Post},
     },
-    config::Config,
+    config::{Config, Secret},
     gateway::{Gateway, policy::Policy},
     media::{self, hosting::Hosting},
     store::Store,
@@ -32,7 +32,7 @@ pub(super) struct Prepared {
 
 /// What is needed to speak on Discord.
 struct Discord {
-    token: String,
+    token: Secret,
     gateway_url: Option<String>,
     api: Arc<Api>,
 }
@@ -52,8 +52,7 @@ async fn discord(config: &Config, environment: &Variables) -> Result<Option<Disc
     let Some(source) = &config.discord.token else { return Ok(None) };
     let unusable = |why: String| StartError::Discord { why };
     let token = source.get(environment).await.map_err(|error| unusable(error.to_string()))?;
-    let token = token.reveal().to_owned();
-    let api = Api::new(&token, config.discord.api_url.as_deref());
+    let api = Api::new(token.reveal(), config.discord.api_url.as_deref());
     let api = api.map_err(|error| unusable(error.to_string()))?;
     let api = Arc::new(api.with_rate(config.discord.requests_per_second));
     Ok(Some(Discord { token, gateway_url: config.discord.gateway_url.clone(), api }))

@@ -72,6 +72,9 @@ pub(crate) enum AnswerError {
     Unknown,
     #[error("only who asked the agent, or the operator, may answer this")]
     NotYours,
+    /// By the same one, and as he decides it now.
+    #[error("it was decided before: {0}")]
+    Again(String),
     #[error("it was decided before: {0}")]
     Before(String),
     #[error("its time is up; it counts as denied")]
@@ -84,7 +87,7 @@ impl WriteError for AnswerError {
     fn store_error(&self) -> Option<&StoreError> {
         match self {
             Self::Store(error) => Some(error),
-            Self::Unknown | Self::NotYours | Self::Before(_) | Self::Late => None,
+            Self::Unknown | Self::NotYours | Self::Again(_) | Self::Before(_) | Self::Late => None,
         }
     }
 }
@@ -211,6 +214,7 @@ async fn decide(
     let said = permissions::Decision { decision: decision.to_owned(), text: answer.text.clone() };
     match permissions::resolve(conn, id, &said, &by.name(), now).await? {
         Resolved::Now => {}
+        Resolved::Again(earlier) => return Err(AnswerError::Again(earlier.decision.decision)),
         Resolved::Before(earlier) => return Err(AnswerError::Before(earlier.decision.decision)),
         Resolved::Late => return Err(AnswerError::Late),
         Resolved::Unknown => return Err(AnswerError::Unknown),

@@ -395,7 +395,7 @@ fn code(error: &AnswerError) -> &'static str {
     match error {
         AnswerError::Unknown => "unknown_request",
         AnswerError::NotYours => "forbidden",
-        AnswerError::Before(_) => "decided",
+        AnswerError::Again(_) | AnswerError::Before(_) => "decided",
         AnswerError::Late => "expired",
         AnswerError::Store(_) => "store",
     }

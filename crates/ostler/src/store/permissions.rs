@@ -69,7 +69,9 @@ pub(crate) struct Resolution {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resolved {
     Now,
-    /// Somebody else was first.
+    /// The same one has decided the same before.
+    Again(Resolution),
+    /// Somebody else was first, or he decided something else.
     Before(Resolution),
     /// Its time is up.
     Late,
@@ -196,14 +198,14 @@ pub(crate) async fn resolve(
     if is_resolved {
         return Ok(Resolved::Now);
     }
-    let by = Some(by.to_owned());
-    let same = Resolution { decision: decision.clone(), by, at: Some(now) };
     Ok(match find(conn, id).await? {
         None => Resolved::Unknown,
         Some(StoredRequest { resolution: None, .. }) => Resolved::Late,
-        Some(StoredRequest { resolution: Some(resolution), .. }) => match resolution.by {
+        Some(StoredRequest { resolution: Some(resolution), .. }) => match &resolution.by {
             None => Resolved::Late,
-            Some(_) if resolution == same => Resolved::Now,
+            Some(before) if before == by && resolution.decision == *decision => {
+                if resolution.at == Some(now) { Resolved::Now } else { Resolved::Again(resolution) }
+            }
             Some(_) => Resolved::Before(resolution),
         },
     })

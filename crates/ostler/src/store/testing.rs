@@ -1,16 +1,23 @@
 //! Stores for tests: a new one for each test, on both databases. PostgreSQL is
 //! there if `OSTLER_TEST_POSTGRES` names a server where databases may be made.
 
-use std::{future::Future, path::PathBuf, str::FromStr as _, sync::OnceLock, time::Duration};
+use std::{
+    future::{self, Future},
+    path::PathBuf,
+    str::FromStr as _,
+    sync::OnceLock,
+    time::Duration,
+};
 
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _,
     postgres::{PgConnectOptions, PgConnection},
 };
 use tempfile::TempDir;
+use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
-    BoxFuture, Conn, Location, Store, StoreError, Use,
+    BoxFuture, Conn, Location, READERS, Store, StoreError, Use,
     db::{Dialect, Row, values},
 };
 use crate::{
@@ -143,6 +150,28 @@ impl Store {
     {
         self.write(args, body).await.unwrap()
     }
+}
+
+/// Has a SQLite store tell nobody anything until what is returned is dropped.
+pub(crate) async fn stall(store: &Store) -> JoinSet<()> {
+    let mut reads = JoinSet::new();
+    let (sender, mut begun) = mpsc::channel(1);
+    for _ in 0..READERS {
+        let (store, sender) = (store.clone(), sender.clone());
+        reads.spawn(async move {
+            let read = store.read(sender, |_, sender| {
+                Box::pin(async {
+                    sender.send(()).await.unwrap();
+                    future::pending().await
+                })
+            });
+            read.await.unwrap_or_else(|error: StoreError| panic!("{error}"))
+        });
+    }
+    for _ in 0..READERS {
+        begun.recv().await.unwrap();
+    }
+    reads
 }
 
 /// A message of the outbox, as tests look at it.

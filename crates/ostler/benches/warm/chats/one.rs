@@ -33,7 +33,10 @@ const LAST_WORDS: &str = "characters.";
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     typing: f64,
+    /// The first message, with as much of the answer as there was by then.
     first: f64,
+    /// The first change of a message; nothing if it was whole at once.
+    edit: Option<f64>,
     answer: f64,
 }
 
@@ -82,6 +85,7 @@ fn turn(site: &OnDiscord, talk: Talk, prompt: &str) -> Seen {
     Seen {
         typing: first(ChangeKind::Typing).unwrap_or(answer),
         first: first(ChangeKind::Sent).unwrap(),
+        edit: first(ChangeKind::Edited),
         answer,
     }
 }
@@ -95,6 +99,11 @@ fn print(what: &str, direct: &[Took], seen: &[Seen]) -> bool {
         direct.iter().map(|took| took.first_text).collect::<Vec<_>>(),
         seen.iter().map(|seen| seen.first).collect::<Vec<_>>(),
     );
+    let edits: Vec<f64> = seen.iter().filter_map(|seen| seen.edit).collect();
+    if !edits.is_empty() {
+        let n_edits = edits.len();
+        println!("  {what:<10} n={n_edits:<4} first edit    ms {}", quartiles(edits));
+    }
     let answers = (
         direct.iter().map(|took| took.total).collect::<Vec<_>>(),
         seen.iter().map(|seen| seen.answer).collect::<Vec<_>>(),

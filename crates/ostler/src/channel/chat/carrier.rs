@@ -133,8 +133,7 @@ impl Carrier {
         for request in read.await.map_err(SendError::away)? {
             recall(&mut draft, &request);
         }
-        draft.event("complete", &json!({}));
-        Ok(poster.settle(&draft.view()).await?)
+        Ok(close(poster, draft).await?)
     }
 
     /// Returns what the tools of a turn did, if that is wanted in its conversation.
@@ -150,6 +149,20 @@ impl Carrier {
     /// Returns what the chat calls the message that a job is about.
     async fn answered(&self, job: JobId) -> Result<Option<String>, StoreError> {
         self.store.read(job, |conn, job| Box::pin(message_of(conn, *job))).await
+    }
+}
+
+/// Lets what was asked stand as it is when the turn is over; without its files if the chat
+/// does not take them.
+async fn close(poster: &mut Poster, mut draft: Draft) -> Result<(), Trouble> {
+    draft.event("complete", &json!({}));
+    match poster.settle(&draft.view()).await {
+        Err(Trouble::Chat(error)) if error.is_refusal() && draft.leave_files_out() => {
+            let reason = error.reason;
+            tracing::info!(reason, "what was asked on the way is settled without a file");
+            poster.settle(&draft.view()).await
+        }
+        settled => settled,
     }
 }
 
@@ -317,8 +330,8 @@ mod tests {
         channel::{
             SMS,
             chat::{
-                Attachment, Chat, Content,
-                testing::{Fake, by_numbers},
+                Attachment, Chat, Choices, Content,
+                testing::{Fake, by_changes, by_numbers},
             },
         },
         store::testing::on_both,
@@ -398,6 +411,37 @@ mod tests {
             }
             assert!((0..100).all(|n| all.contains(&format!("word-{n} "))), "{all}");
             assert!(!all.contains("attached"), "{all}");
+        }
+
+        async fn what_was_asked_loses_its_buttons_also_where_its_file_is_not_taken(store: Store) {
+            let limits = Limits {
+                text: 400, files: 1, file_bytes: 1 << 20, has_captions: true, choices: Choices::Buttons,
+                ..by_changes()
+            };
+            let (fake, _posted) = Fake::new(limits);
+            let subject = Subject { id: "job".to_owned(), channel: SMS.to_owned(), place: "+1".to_owned() };
+            let chat = Arc::clone(&fake) as Arc<dyn Chat>;
+            let mut poster = Poster::open(chat, store, subject, None).await.unwrap();
+            let command: String = (0..100).map(|n| format!("step-{n}; ")).collect();
+            let asked = json!({
+                "id": "prm_1", "request": "r1", "kind": "command", "tool": "Bash", "title": command,
+                "input": { "command": command }, "options": ["allow", "deny"],
+            });
+            let draft = || {
+                let mut draft = Draft::new(fake.limits(), Detail::Quiet);
+                draft.event("permission", &asked);
+                draft
+            };
+            fake.has_no_files.store(true, std::sync::atomic::Ordering::Relaxed);
+            let mut shown = draft();
+            assert!(shown.leave_files_out());
+            poster.show(&shown.view()).await.unwrap();
+            let has_buttons = || fake.there.lock().unwrap().iter().any(|(_, post)| !post.buttons.is_empty());
+            assert!(has_buttons());
+            // Whoever ends the answer does not know what was shown, and makes it anew.
+            close(&mut poster, draft()).await.unwrap();
+            assert!(!has_buttons(), "{:?}", fake.texts());
+            assert!(fake.texts().last().unwrap().contains("No longer open"), "{:?}", fake.texts());
         }
     }
 

@@ -148,6 +148,7 @@ impl Intake {
             && let Verdict::Slow { wait, is_first } =
                 self.pace.allow_named(said.from.sender, said.message)
         {
+            self.note_unread(said);
             if is_first {
                 self.tell(said.from.channel, said.message, too_fast(wait));
             }
@@ -165,6 +166,14 @@ impl Intake {
             return Ok(Screened::Dealt);
         }
         Ok(Screened::ForAgent)
+    }
+
+    /// Says in the log which message is not read, for it was written too fast. Its sender
+    /// is told once, for what he writes next as well.
+    pub(crate) fn note_unread(&self, said: &Said<'_>) {
+        let (channel, place, sender) = (self.channel, said.from.channel, said.from.sender);
+        let id = said.message;
+        tracing::info!(channel, place, sender, id, "a message that came too fast is not read");
     }
 
     /// Returns whether somebody may talk to the bot, and what is known of him.
@@ -274,7 +283,11 @@ pub(crate) fn is_counted(directive: &Directive) -> bool {
 
 /// Returns what somebody is told who writes too often.
 pub(crate) fn too_fast(wait: Duration) -> String {
-    format!("That is too fast for me. Try again in {} s.", wait.as_secs().max(1))
+    let seconds = wait.as_millis().div_ceil(1000).max(1);
+    format!(
+        "That is too fast for me: I do not read it, nor what you write in the next {seconds} s. \
+         Say it again then."
+    )
 }
 
 #[cfg(test)]

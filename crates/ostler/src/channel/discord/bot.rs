@@ -23,6 +23,7 @@ use crate::{
         duty::{Duty, Until},
         pace::Pace,
     },
+    config::Secret,
     gateway::{Gateway, policy::Policy},
     store::{Store, StoreError, choices, duties},
 };
@@ -40,7 +41,7 @@ const ENDING: Duration = Duration::from_secs(3);
 
 /// What a bot is made of.
 pub(crate) struct Parts {
-    pub(crate) token: String,
+    pub(crate) token: Secret,
     pub(crate) gateway_url: Option<String>,
     pub(crate) api: Arc<Api>,
     pub(crate) gateway: Gateway,

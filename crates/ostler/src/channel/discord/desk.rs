@@ -114,8 +114,8 @@ struct Round {
     is_ending: bool,
     /// Whether nothing more is begun.
     is_given_up: bool,
-    /// Ends the attempts to tell Discord of the commands.
-    registering: CancellationToken,
+    /// Ends the attempts to tell Discord of the commands; nothing until it has to be told.
+    registering: Option<CancellationToken>,
 }
 
 impl Desk {
@@ -137,8 +137,10 @@ impl Desk {
             is_noting: false,
             is_ending: false,
             is_given_up: false,
-            registering: CancellationToken::new(),
+            registering: None,
         };
+        let mut policy = self.policy.clone();
+        let mut has_policy = true;
         loop {
             let is_open = !round.is_ending && !round.lanes.is_full();
             if round.is_ending && round.works.is_empty() {
@@ -156,6 +158,13 @@ impl Desk {
                         // What runs is finished, and nothing else begun.
                         (round.is_ending, round.is_given_up) = (true, true);
                         events.close();
+                    }
+                }
+                changed = policy.changed(), if has_policy => {
+                    has_policy = changed.is_ok();
+                    // There may be other agents now.
+                    if has_policy && round.registering.is_some() {
+                        self.tell_commands(&mut round);
                     }
                 }
                 () = time::sleep_until(note_at.unwrap_or_else(Instant::now)), if note_at.is_some() => {
@@ -204,12 +213,7 @@ impl Desk {
         let number = round.lanes.open(event.position);
         match event.happening {
             Happening::Connected { bot, missed_since, .. } => {
-                round.registering.cancel();
-                round.registering = CancellationToken::new();
-                let until = round.registering.clone();
-                self.spawn(|desk| async move {
-                    until.run_until_cancelled(desk.register()).await;
-                });
+                self.tell_commands(round);
                 let Some(since) = missed_since else { return round.lanes.close(number) };
                 round.lanes.hold();
                 let desk = self.clone();
@@ -327,6 +331,17 @@ impl Desk {
         }
     }
 
+    /// Sees to it that Discord knows the commands as they are now.
+    fn tell_commands(&self, round: &mut Round) {
+        let until = CancellationToken::new();
+        if let Some(earlier) = round.registering.replace(until.clone()) {
+            earlier.cancel();
+        }
+        self.spawn(|desk| async move {
+            until.run_until_cancelled(desk.register()).await;
+        });
+    }
+
     /// Tells Discord which commands there are, if it does not know; more than once if
     /// that may help.
     async fn register(&self) {
@@ -354,3 +369,6 @@ impl Desk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

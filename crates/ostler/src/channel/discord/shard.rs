@@ -5,7 +5,7 @@
 mod fatal;
 mod listener;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -19,28 +19,20 @@ use super::{
     heard::{Heard, Person, Places, Pressed, Slash},
     prepare_encryption,
 };
+use crate::config::Secret;
 
 /// The longest wait between two attempts to learn who the bot is.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a connection is made with.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    pub(crate) token: String,
+    pub(crate) token: Secret,
     /// Unset: Discord's own.
     pub(crate) gateway_url: Option<String>,
     pub(crate) api: Arc<Api>,
     /// Where an earlier connection was left.
     pub(crate) resume: Option<Position>,
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { token: _, gateway_url, api: _, resume } = self;
-        let mut connection = f.debug_struct("Connection");
-        connection.field("gateway_url", gateway_url).field("resume", resume);
-        connection.finish_non_exhaustive()
-    }
 }
 
 /// Up to where Discord's events were heard.

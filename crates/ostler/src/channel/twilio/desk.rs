@@ -143,6 +143,7 @@ impl Desk {
             if admission == Admission::Admitted {
                 // He is told if it is not taken, and must not have that without end.
                 if let Verdict::Slow { wait, is_first } = intake.pace.allow(&heard.from) {
+                    intake.note_unread(&said);
                     if is_first {
                         intake.tell(&heard.place, &heard.message, too_fast(wait));
                     }

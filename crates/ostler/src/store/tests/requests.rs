@@ -161,6 +161,15 @@ on_both! {
                 let resolved = permissions::resolve(conn, id, &answer, "ann", NOW).await?;
                 assert_eq!(resolved, Resolved::Now);
             }
+            let resolved = permissions::resolve(conn, id, &answer, "ann", LATE).await?;
+            let by = Some("ann".to_owned());
+            let stands = Resolution { decision: answer.clone(), by, at: Some(NOW) };
+            assert_eq!(resolved, Resolved::Again(stands.clone()));
+            let others = [("allow", "bob"), ("allow_always", "ann")];
+            for (other, by) in others {
+                let resolved = permissions::resolve(conn, id, &decision(other), by, NOW).await?;
+                assert_eq!(resolved, Resolved::Before(stands.clone()));
+            }
             Ok(())
         })).await;
     }

@@ -32,6 +32,56 @@ fn each_command_does_what_it_is_called() {
     assert!(status.contains("the model sonnet") && status.contains("Thinking is high"), "{status}");
 }
 
+/// Settings of an agent beside the usual one.
+fn barn() -> Value {
+    let ostler = env!("CARGO_BIN_EXE_ostler");
+    let command = [ostler, "scripted", "--as", "gemini", "--", "--acp"];
+    json!({ "barn": { "dialect": "acp", "command": command, "version": [ostler, "--version"] } })
+}
+
+#[test]
+fn another_agent_answers_from_the_next_message_on_by_slash_and_by_word() {
+    let rig = Rig::with(|_, settings| settings["agents"] = barn());
+    let answers = |word: &str, agent: &str| {
+        rig.ask(&format!("sim:echo={word}"));
+        let answer = rig.wait_for_text(&format!("You said {word}.")).content;
+        assert!(answer.contains(&format!("playing {agent};")), "{answer}");
+    };
+    answers("one", "claude");
+    let told = say(&rig, "agent", json!({ "name": "barn" }));
+    assert_eq!(told, "barn answers from now on, in a new session.");
+    answers("two", "gemini");
+    rig.ask("/agent claude");
+    rig.wait_for_text("claude answers from now on, in a new session.");
+    answers("three", "claude");
+}
+
+#[test]
+fn an_agent_that_comes_while_the_gateway_runs_can_be_chosen() {
+    let mut settings = Value::Null;
+    let rig = Rig::with(|_, all| settings = all.clone());
+    let is_offered = |agent: &str, commands: &[Value]| {
+        let command = commands.iter().find(|command| command["name"] == "agent");
+        let choices = command.and_then(|command| command["options"][0]["choices"].as_array());
+        choices.is_some_and(|all| all.iter().any(|choice| choice["value"] == agent))
+    };
+    let wait_for = |what: &str, is_barn_offered: bool| {
+        rig.discord.wait_for(what, LIMIT, |world| {
+            let commands = world.commands();
+            let is_it =
+                is_offered("claude", &commands) && is_offered("barn", &commands) == is_barn_offered;
+            is_it.then_some(())
+        });
+    };
+    wait_for("the commands", false);
+    settings["agents"] = barn();
+    configure(&rig.place, &settings);
+    wait_for("another agent", true);
+    settings["agents"] = json!({});
+    configure(&rig.place, &settings);
+    wait_for("the agent is gone", false);
+}
+
 #[test]
 fn stop_ends_what_runs_and_new_begins_afresh() {
     let rig = Rig::start();

@@ -3,19 +3,7 @@
 use serde_json::{Value, json};
 
 use super::rig::Rig;
-use crate::{
-    discord_double::{Fault, InteractionState},
-    support::LIMIT,
-};
-
-/// Has a message wait for Discord, and everything in the channel for the message.
-fn hold(rig: &Rig) {
-    let path = format!("POST /channels/{}/messages/", rig.channel);
-    rig.discord.plan(1, &path, Fault::Hang);
-    rig.ask("sim:echo=slow");
-    rig.discord
-        .wait_for("a call that hangs", LIMIT, |world| (world.faults_left() == 0).then_some(()));
-}
+use crate::{discord_double::InteractionState, support::LIMIT};
 
 /// Gives a command that is put off, and returns how it was.
 fn put_off(rig: &Rig, command: &str, options: Value) -> (u64, InteractionState) {
@@ -31,7 +19,7 @@ fn put_off(rig: &Rig, command: &str, options: Value) -> (u64, InteractionState) 
 #[test]
 fn what_is_asked_is_shown_when_it_is_stored_and_not_before() {
     let rig = Rig::with(|_, settings| settings["discord"]["threads"] = json!(true));
-    hold(&rig);
+    rig.hold();
     let (slash, state) = put_off(&rig, "ask", json!({ "prompt": "sim:echo=next" }));
     assert_eq!((state.kind, state.content, state.ephemeral), (Some(5), None, false));
     assert_eq!(rig.told(slash), "> sim:echo=next");
@@ -41,7 +29,7 @@ fn what_is_asked_is_shown_when_it_is_stored_and_not_before() {
 #[test]
 fn a_command_that_was_put_off_before_a_crash_is_answered_after_it() {
     let mut rig = Rig::with(|_, settings| settings["discord"]["threads"] = json!(true));
-    hold(&rig);
+    rig.hold();
     let (ask, _) = put_off(&rig, "ask", json!({ "prompt": "sim:echo=next" }));
     let (model, _) = put_off(&rig, "model", json!({ "name": "sonnet" }));
     rig.crash_and_start();

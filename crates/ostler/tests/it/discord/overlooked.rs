@@ -80,6 +80,8 @@ fn whose_roles_discord_does_not_say_at_once_is_no_stranger() {
     });
     rig.wait_for_text("You said member.");
     assert_eq!(rig.discord.look(|world| world.faults_left()), 0);
+    let log = rig.log();
+    assert!(log.contains("Discord does not say whose a message is"), "{log}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use serde_json::{Value, json};
 
 use crate::{
-    discord_double::{ChangeKind, Discord, Message},
+    discord_double::{ChangeKind, Discord, Fault, Message},
     gateway::daemon::Daemon,
     support::{LIMIT, Place, until},
 };
@@ -74,6 +74,16 @@ impl Rig {
     /// Says something to the bot in the channel.
     pub(crate) fn ask(&self, text: &str) -> u64 {
         self.discord.say(self.channel, self.ann, &self.mentioning(text))
+    }
+
+    /// Has a message wait for the thread that it begins, and everything in the channel for
+    /// the message.
+    pub(crate) fn hold(&self) {
+        let path = format!("POST /channels/{}/messages/", self.channel);
+        self.discord.plan(1, &path, Fault::Hang);
+        self.ask("sim:echo=slow");
+        self.discord
+            .wait_for("a call that hangs", LIMIT, |world| (world.faults_left() == 0).then_some(()));
     }
 
     /// Gives a command by its slash, once Discord knows it.

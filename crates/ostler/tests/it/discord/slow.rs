@@ -5,19 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::rig::{Rig, button};
-use crate::{
-    discord_double::{Fault, Message},
-    support::LIMIT,
-};
-
-/// Waits until a thread is being begun that nobody says is there.
-fn hang(rig: &Rig) {
-    let path = format!("POST /channels/{}/messages/", rig.channel);
-    rig.discord.plan(1, &path, Fault::Hang);
-    rig.ask("sim:echo=slow");
-    rig.discord
-        .wait_for("a call that hangs", LIMIT, |world| (world.faults_left() == 0).then_some(()));
-}
+use crate::{discord_double::Message, support::LIMIT};
 
 fn has(said: &[Message], text: &str) -> bool {
     said.iter().any(|message| message.content.contains(text))
@@ -34,7 +22,7 @@ fn commands_and_buttons_are_answered_in_time_whatever_a_message_waits_for() {
     let barn = rig.discord.channel(rig.guild, "barn");
     let thread = rig.discord.say(barn, rig.ann, &rig.mentioning("sim:tool"));
     let asked = rig.asked_in(thread);
-    hang(&rig);
+    rig.hold();
     let commands = [
         rig.slash(rig.channel, rig.ann, "status", json!({})),
         rig.slash(rig.channel, rig.ann, "ask", json!({ "prompt": "sim:echo=next" })),
@@ -57,7 +45,7 @@ fn commands_and_buttons_are_answered_in_time_whatever_a_message_waits_for() {
 #[test]
 fn a_thread_that_cannot_be_begun_holds_up_no_other_place() {
     let rig = Rig::with(|_, settings| settings["discord"]["threads"] = json!(true));
-    hang(&rig);
+    rig.hold();
     let barn = rig.discord.channel(rig.guild, "barn");
     let thread = rig.discord.say(barn, rig.bob, &rig.mentioning("sim:echo=quick"));
     rig.wait_for("an answer in the barn", thread, |said| has(said, "You said quick."));
@@ -67,7 +55,7 @@ fn a_thread_that_cannot_be_begun_holds_up_no_other_place() {
 #[test]
 fn a_message_that_waited_for_its_thread_is_told_again_after_a_crash() {
     let mut rig = Rig::with(|_, settings| settings["discord"]["threads"] = json!(true));
-    hang(&rig);
+    rig.hold();
     // Others that come after it are dealt with, and noted.
     let barn = rig.discord.channel(rig.guild, "barn");
     let thread = rig.discord.say(barn, rig.bob, &rig.mentioning("sim:echo=quick"));

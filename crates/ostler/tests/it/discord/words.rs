@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::rig::Rig;
-use crate::support::LIMIT;
+use crate::support::{LIMIT, until};
 
 /// Waits until the agent is at work.
 fn wait_until_busy(rig: &Rig) {
@@ -104,4 +104,23 @@ fn what_is_told_again_does_not_count_as_written_by_its_sender() {
     rig.wait_for_text("You said two.");
     rig.ask("sim:echo=three");
     rig.wait_for_text("too fast");
+}
+
+#[test]
+fn who_writes_too_fast_is_told_once_what_is_not_read_and_the_log_names_each_message() {
+    let rig = Rig::with(|_, settings| settings["discord"]["messages_per_minute"] = json!(1));
+    rig.ask("sim:echo=one");
+    rig.wait_for_text("You said one.");
+    let lost: Vec<String> = (0..3).map(|_| rig.ask("sim:echo=straw").to_string()).collect();
+    let told = rig.wait_for_text("too fast").content;
+    assert!(told.contains("I do not read it, nor what you write in the next"), "{told}");
+    until("each of them is in the log", || {
+        let log = rig.log();
+        let is_named = |id: &String| {
+            log.lines().any(|line| line.contains("is not read") && line.contains(id.as_str()))
+        };
+        lost.iter().all(is_named).then_some(())
+    });
+    assert!(!rig.log().contains("straw"));
+    assert_eq!(rig.said(rig.channel).len(), 2);
 }

@@ -72,7 +72,11 @@ impl Intake {
             Actor::Sender { channel: self.channel, name: sender.to_owned() }
         };
         let answered = match message {
-            None => self.gateway.answer(request, answer, by).await,
+            None => match self.gateway.answer(request, answer, by).await {
+                // A button may be told again.
+                Err(AnswerError::Again(_)) => Ok(()),
+                answered => answered,
+            },
             Some(message) => {
                 let key = MessageKey::new(self.channel, place, message);
                 self.gateway.answer_by(key, request, answer, by).await

@@ -92,7 +92,7 @@ impl Desk {
     where
         F: Future<Output = Result<T, Trouble>>,
     {
-        let Heard { channel, message, .. } = heard;
+        let Heard { channel, message: id, .. } = heard;
         let stop = &self.intake.stop;
         for pause in ASTRAY {
             stop.run_until_cancelled(time::sleep(pause)).await?;
@@ -103,12 +103,12 @@ impl Desk {
                 Err(_) => Trouble::Late { was_sent: true },
             };
             let why = trouble.to_string();
-            tracing::warn!(channel, message, why, "Discord does not say whose a message is");
+            tracing::warn!(channel, id, why, "Discord does not say whose a message is");
             if !trouble.may_pass() {
                 return Some(None);
             }
         }
-        tracing::error!(channel, message, "it stays unknown whose a message is, or where it was");
+        tracing::error!(channel, id, "it stays unknown whose a message is, or where it was");
         Some(None)
     }
 

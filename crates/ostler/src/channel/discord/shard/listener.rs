@@ -132,8 +132,8 @@ impl Listener {
     /// Makes a connection that goes on where the last one was left.
     fn shard(&self) -> Shard {
         let properties = IdentifyProperties::new("ostler", "ostler", std::env::consts::OS);
-        let mut config = ConfigBuilder::new(self.connection.token.clone(), INTENTS)
-            .identify_properties(properties);
+        let token = self.connection.token.reveal().to_owned();
+        let mut config = ConfigBuilder::new(token, INTENTS).identify_properties(properties);
         if let Some(url) = &self.connection.gateway_url {
             config = config.proxy_url(url.trim_end_matches('/').to_owned());
         }

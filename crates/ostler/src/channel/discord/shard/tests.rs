@@ -28,7 +28,8 @@ impl Bot {
         let mut server = Server::start().await;
         let api = Arc::new(Api::new("token", Some(&server.url)).unwrap());
         let gateway_url = Some(gateway.url.clone());
-        let connection = Connection { token: "token".to_owned(), gateway_url, api, resume };
+        let connection =
+            Connection { token: Secret::new("token".to_owned()), gateway_url, api, resume };
         let (sender, events) = mpsc::channel(room);
         let stop = CancellationToken::new();
         let mut listening = JoinSet::new();
@@ -283,7 +284,8 @@ async fn a_token_that_is_refused_ends_it_before_it_connects() {
     let mut server = Server::start().await;
     let api = Arc::new(Api::new("token", Some(&server.url)).unwrap());
     let gateway_url = Some("ws://127.0.0.1:1".to_owned());
-    let connection = Connection { token: "token".to_owned(), gateway_url, api, resume: None };
+    let connection =
+        Connection { token: Secret::new("token".to_owned()), gateway_url, api, resume: None };
     let (sender, _events) = mpsc::channel(1);
     let listening = listen(connection.clone(), sender.clone(), CancellationToken::new());
     let refusal = json!({"code": 0, "message": "401: Unauthorized"});
