@@ -2,6 +2,8 @@
 //! where it can, for it calls once, and what was written while nobody answered would
 //! be lost. What is known already is passed over by its name.
 
+mod waiting;
+
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
@@ -17,13 +19,12 @@ use super::{
     desk::Desk,
     heard::{FILES, Heard, Shelf, medium, nowhere},
     kind::Kind,
-    window::{CALL, WAITS},
 };
 use crate::{
     channel::chat::intake::NotTaken,
     clock::Millis,
     config::{Receive, Twilio},
-    store::{StoreError, choices, contacts, outbox},
+    store::{StoreError, choices},
 };
 
 /// How often Twilio is asked that can call.
@@ -37,14 +38,6 @@ const OLDEST: SignedDuration = SignedDuration::from_hours(6 * 24);
 const LONGEST: Duration = Duration::from_secs(300);
 /// The name under which it is kept up to when messages are known.
 const POSITION: &str = "twilio_position";
-
-/// How often it is looked whether something waits for somebody who has written, how
-/// long ago that may be, and for how many at most.
-const RELEASE: Duration = Duration::from_secs(60);
-const LATELY: Duration = Duration::from_secs(300);
-const MANY: u32 = 200;
-/// How long nobody is called again whom a template did not reach.
-const UNHEARD: Duration = Duration::from_secs(3600);
 
 /// For how long a message is left to Twilio's call, which says more of it: what it
 /// refers to, and which button was pressed.
@@ -171,44 +164,6 @@ impl Poll {
         let sms = self.config.sms_from.as_deref().map(|it| number(Kind::Sms, it));
         let service = self.config.messaging_service.as_deref().map(Way::Service);
         [whatsapp, sms, service].into_iter().flatten().collect()
-    }
-
-    /// Lets leave what waits for somebody who has written: he may have done that while it
-    /// was found that he had not for a day, and before that was noted.
-    async fn release(&self, seen: &mut Seen) -> Result<(), StoreError> {
-        if seen.released.is_some_and(|at| at.elapsed() < RELEASE) {
-            return Ok(());
-        }
-        let since = Millis::now().before(LATELY);
-        let store = &self.delivery.store;
-        let lately = store.read(since, |conn, since| {
-            Box::pin(contacts::heard_since(conn, Kind::WhatsApp.channel(), *since, MANY))
-        });
-        for place in lately.await? {
-            let released = store.write_repeatable(place, |conn, place| {
-                Box::pin(outbox::release(conn, Kind::WhatsApp.channel(), place, WAITS))
-            });
-            released.await?;
-        }
-        self.call_again().await?;
-        seen.released = Some(Instant::now());
-        Ok(())
-    }
-
-    /// Calls those once more whom no template reached, if something waits for them.
-    async fn call_again(&self) -> Result<(), StoreError> {
-        let Some(chat) = self.delivery.chat(Kind::WhatsApp) else { return Ok(()) };
-        let before = Millis::now().before(UNHEARD);
-        let missed = self.delivery.store.read(before, |conn, before| {
-            let channel = Kind::WhatsApp.channel();
-            Box::pin(contacts::missed_calls(conn, channel, *before, (CALL, WAITS), MANY))
-        });
-        for place in missed.await? {
-            if let Err(error) = chat.call_again(&place).await {
-                tracing::warn!(%error, "the template could not be sent");
-            }
-        }
-        Ok(())
     }
 
     /// Deals with everything that was written since a time.
