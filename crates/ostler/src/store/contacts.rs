@@ -50,21 +50,22 @@ pub(crate) async fn not_called(
     conn.execute(sql, values![channel, place]).await.map(drop)
 }
 
-/// Notes that somebody is called once more. Returns whether he has not written since he
-/// was called last.
+/// Notes that somebody is called once more who was called before a time. Returns whether
+/// he has not written since, nor was called again.
 pub(crate) async fn called_again(
     conn: &mut Conn,
     channel: &str,
     place: &str,
+    before: Millis,
     now: Millis,
 ) -> Result<bool, StoreError> {
     let sql = "UPDATE contacts SET called_at = $3
-               WHERE channel = $1 AND place = $2 AND called_at IS NOT NULL";
-    Ok(conn.execute(sql, values![channel, place, now]).await? > 0)
+               WHERE channel = $1 AND place = $2 AND called_at < $4";
+    Ok(conn.execute(sql, values![channel, place, now, before]).await? > 0)
 }
 
 /// Returns who was last called before a time, by a message that did not arrive and may
-/// another time, while something waits for him for a reason; at most this many. The
+/// another time, while a message waits for him for a reason; at most this many. The
 /// message is noted under his place, with this before it.
 pub(crate) async fn missed_calls(
     conn: &mut Conn,

@@ -109,10 +109,12 @@ impl Bound {
         of.map(|(group, known)| (group.clone(), known.asked_at)).collect()
     }
 
-    /// Asks who is in these groups now, and now and then in others that were heard of. The error
+    /// Asks who is in these groups now, for by nothing else somebody is known who has just
+    /// joined one; and now and then in others that were heard of. The error
     /// is that of a group of which nothing is known at all. For those of which something is
     /// known nobody has to wait.
     pub(crate) async fn refresh(&self, listed: &[String]) -> Result<(), Trouble> {
+        let begun = Instant::now();
         {
             let _asking = self.asking.lock().await;
             for group in self.older_than(STALE, listed) {
@@ -122,7 +124,7 @@ impl Bound {
         let heard_of: Vec<String> = self.lock().keys().cloned().collect();
         let others = self.older_than(STALE, &heard_of);
         let others = others.iter().filter(|group| !listed.contains(group));
-        for group in self.older_than(SURE, listed).iter().chain(others) {
+        for group in self.older_than(begun.elapsed(), listed).iter().chain(others) {
             self.ask(group).await?;
         }
         Ok(())
@@ -286,11 +288,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_just_asked_is_not_asked_again() {
+    async fn each_look_asks_once_for_each_group_whenever_the_last_one_was() {
         let server = Server::start().await;
         let groups = ["CH1".to_owned()];
         server.answers.add_permits(100);
-        for (age, n_calls) in [(Duration::ZERO, 2), (Duration::ZERO, 2), (SURE, 4)] {
+        for (age, n_calls) in [(Duration::ZERO, 2), (Duration::ZERO, 4), (STALE, 6)] {
             server.age(age);
             server.bound.refresh(&groups).await.unwrap();
             assert_eq!(server.calls.available_permits(), n_calls);

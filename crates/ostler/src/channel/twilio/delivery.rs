@@ -105,7 +105,7 @@ enum Then {
     /// It is sent when the person writes.
     Wait,
     /// It was the template that was to call the person. He is called again after a while,
-    /// if something still waits for him.
+    /// if a message still waits for him.
     CallAgain,
     /// It was that template, and WhatsApp does not take it.
     NotCalled,
@@ -163,6 +163,11 @@ impl Delivery {
                     && let Some(chat) = self.chat(delivered.kind)
                 {
                     chat.leave_template_out();
+                    tracing::error!(
+                        why,
+                        "requests are asked without twilio.approval_template until it is \
+                         changed, or the gateway starts again"
+                    );
                 }
                 tracing::warn!(id = %message, why, "a request for permission did not arrive; it is asked again while it is open");
             }
@@ -175,7 +180,7 @@ impl Delivery {
                 }
             }
             Then::CallAgain => {
-                tracing::warn!(id = %message, why, "the template did not arrive; it is sent again while something waits");
+                tracing::warn!(id = %message, why, "the template did not arrive; it is sent again while a message waits");
             }
             Then::NotCalled => {
                 tracing::error!(

@@ -117,7 +117,10 @@ impl TwilioChat {
         if !is_new.await.map_err(SendError::away)? {
             return Ok(());
         }
-        let Err(error) = self.send_call(place, template).await else { return Ok(()) };
+        let error = match self.send_call(place, template).await {
+            Ok(message) => return self.note_call(place, message).await.map_err(SendError::away),
+            Err(error) => error,
+        };
         if error.is_unsure {
             tracing::warn!(why = error.reason, "the template may have been sent");
             return Ok(());
@@ -139,26 +142,29 @@ impl TwilioChat {
         }
     }
 
-    /// Calls somebody once more whom an earlier call did not reach, unless he has written.
-    pub(super) async fn call_again(&self, place: &str) -> Result<(), SendError> {
+    /// Calls somebody once more whom an earlier call did not reach, unless he has written or
+    /// was called since a time.
+    pub(super) async fn call_again(&self, place: &str, since: Millis) -> Result<(), SendError> {
         let Some(template) = self.policy.borrow().twilio.window_template.clone() else {
             return Ok(());
         };
-        let args = (self.kind.channel(), place.to_owned(), Millis::now());
-        let waits = self.store.write(args, |conn, (channel, place, now)| {
-            Box::pin(contacts::called_again(conn, channel, place, *now))
+        let args = (self.kind.channel(), place.to_owned(), since, Millis::now());
+        let waits = self.store.write(args, |conn, (channel, place, since, now)| {
+            Box::pin(contacts::called_again(conn, channel, place, *since, *now))
         });
         if waits.await.map_err(SendError::away)? {
-            self.send_call(place, template).await?;
+            let message = self.send_call(place, template).await?;
+            self.note_call(place, message).await.map_err(SendError::away)?;
         }
         Ok(())
     }
 
-    async fn send_call(&self, place: &str, template: String) -> Result<(), SendError> {
+    /// Sends the template by which somebody is called; returns what Twilio calls it.
+    async fn send_call(&self, place: &str, template: String) -> Result<String, SendError> {
         let template = Some((template, "{}".to_owned()));
         let message = self.api.send(&Outgoing { template, ..self.to(place) }).await?;
         tracing::info!("somebody on WhatsApp was called by the template");
-        self.note_call(place, message).await.map_err(SendError::away)
+        Ok(message)
     }
 
     /// Notes by which message somebody was called, so that it is heard of if that does

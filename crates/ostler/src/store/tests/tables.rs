@@ -365,11 +365,14 @@ on_both! {
             };
             assert_eq!(missed(conn, NOW).await?, Vec::<String>::new());
             assert_eq!(missed(conn, later).await?, ["+1"]);
-            assert!(contacts::called_again(conn, "test", "+1", later).await?);
+            assert!(contacts::called_again(conn, "test", "+1", later, later).await?);
+            // Another gateway may have been about to.
+            assert!(!contacts::called_again(conn, "test", "+1", later, later).await?);
             assert_eq!(missed(conn, later).await?, Vec::<String>::new());
             // Whoever writes need not be called.
-            contacts::heard(conn, "test", "+1", later).await?;
-            assert!(!contacts::called_again(conn, "test", "+1", later).await?);
+            let last = Millis(later.0 + 1);
+            contacts::heard(conn, "test", "+1", last).await?;
+            assert!(!contacts::called_again(conn, "test", "+1", last, last).await?);
             Ok(())
         })).await;
     }

@@ -58,7 +58,7 @@ impl Poll {
             Box::pin(contacts::missed_calls(conn, channel, *before, (CALL, WAITS), CALLS))
         });
         for place in missed.await? {
-            if let Err(error) = chat.call_again(&place).await {
+            if let Err(error) = chat.call_again(&place, before).await {
                 tracing::warn!(%error, "the template could not be sent");
                 break;
             }
