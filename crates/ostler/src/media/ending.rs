@@ -76,13 +76,10 @@ pub(crate) fn named(name: &str, kind: &str, said: Option<&str>) -> String {
     {
         return with(name, exact);
     }
-    let says_it = |it: &Endings| match &ending {
-        Some(ending) => {
-            it.lacking == Lacking::Any
-                || it.usual == ending.as_str()
-                || it.others.contains(&ending.as_str())
-        }
-        None => false,
+    let says_it = |it: &Endings| {
+        ending.as_deref().is_some_and(|ending| {
+            it.lacking == Lacking::Any || it.usual == ending || it.others.contains(&ending)
+        })
     };
     match TABLE.iter().find(|it| it.kind == kind && !says_it(it)) {
         Some(it) => with(name, it.usual),

@@ -145,13 +145,8 @@ impl Intake {
         let directive = directive::read(said.text);
         if directive.as_ref().is_none_or(is_counted)
             && !said.is_late(Timestamp::now())
-            && let Verdict::Slow { wait, is_first } =
-                self.pace.allow_named(said.from.sender, said.message)
+            && self.is_unread(said, self.pace.allow_named(said.from.sender, said.message))
         {
-            self.note_unread(said);
-            if is_first {
-                self.tell(said.from.channel, said.message, too_fast(wait));
-            }
             return Ok(Screened::Dealt);
         }
         if let Some(directive) = directive {
@@ -168,12 +163,17 @@ impl Intake {
         Ok(Screened::ForAgent)
     }
 
-    /// Says in the log which message is not read, for it was written too fast. Its sender
-    /// is told once, for what he writes next as well.
-    pub(crate) fn note_unread(&self, said: &Said<'_>) {
+    /// Whether a message is not read, for it was written too fast. The log says which, and
+    /// its sender is told once, for what he writes next as well.
+    pub(crate) fn is_unread(&self, said: &Said<'_>, verdict: Verdict) -> bool {
+        let Verdict::Slow { wait, is_first } = verdict else { return false };
         let (channel, place, sender) = (self.channel, said.from.channel, said.from.sender);
         let id = said.message;
         tracing::info!(channel, place, sender, id, "a message that came too fast is not read");
+        if is_first {
+            self.tell(place, id, too_fast(wait));
+        }
+        true
     }
 
     /// Returns whether somebody may talk to the bot, and what is known of him.

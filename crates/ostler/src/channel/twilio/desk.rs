@@ -21,9 +21,8 @@ use super::{
 use crate::{
     channel::{
         access::{Admission, Rules, Source},
-        chat::intake::{Intake, NotTaken, Said, Screened, Taken, too_fast},
+        chat::intake::{Intake, NotTaken, Said, Screened, Taken},
         directive,
-        pace::Verdict,
     },
     clock::Millis,
     gateway::{
@@ -142,11 +141,7 @@ impl Desk {
             let (admission, _) = intake.admission(&from, &rules).await?;
             if admission == Admission::Admitted {
                 // He is told if it is not taken, and must not have that without end.
-                if let Verdict::Slow { wait, is_first } = intake.pace.allow(&heard.from) {
-                    intake.note_unread(&said);
-                    if is_first {
-                        intake.tell(&heard.place, &heard.message, too_fast(wait));
-                    }
+                if intake.is_unread(&said, intake.pace.allow(&heard.from)) {
                     return Ok(Dealt::Unstored);
                 }
                 self.answer(intake, heard, meant, &rules).await?;

@@ -95,6 +95,19 @@ async fn welcome(gateway: &Gateway, bot: &mut Bot) -> Line {
     line
 }
 
+/// Takes a bot in with another session, after something that it heard last: what it may have
+/// missed since is looked for.
+async fn begin_anew(gateway: &Gateway, bot: &mut Bot, newest: Option<u64>) -> (Line, Event) {
+    let mut line = gateway.accept().await;
+    assert_eq!(line.hear().await["op"], 2);
+    line.ready(1, "s2").await;
+    let event = bot.next_timed().await;
+    let Happening::Connected { missed_since, .. } = &event.happening else { panic!("{event:?}") };
+    // Somewhere else something may have been said a little before that.
+    assert_eq!(*missed_since, newest.map(|id| snowflake::before(id, Duration::from_secs(5))));
+    (line, event)
+}
+
 #[tokio::test]
 async fn what_is_told_is_handed_on_with_its_place() {
     let gateway = Gateway::start().await;
@@ -160,13 +173,7 @@ async fn a_session_that_begins_anew_says_since_when_something_may_have_been_miss
     assert_eq!(line.hear().await["op"], 6);
     line.say(json!({"op": 9, "d": false})).await;
     line.closed().await;
-    let mut line = gateway.accept().await;
-    line.hear().await;
-    line.ready(1, "s2").await;
-    let event = bot.next_timed().await;
-    let Happening::Connected { missed_since, .. } = event.happening else { panic!("{event:?}") };
-    // Somewhere else something may have been said a little before that.
-    assert_eq!(missed_since, newest.map(|id| snowflake::before(id, Duration::from_secs(5))));
+    let (mut line, event) = begin_anew(&gateway, &mut bot, newest).await;
     // From now on nothing is missed, whatever was heard.
     let ready_at = event.position.unwrap().newest.unwrap();
     assert!(ready_at > 1 << 60, "{ready_at}");
@@ -199,13 +206,8 @@ async fn a_session_that_discord_ends_for_good_is_not_tried_again() {
         let mut line = gateway.accept().await;
         assert_eq!(line.hear().await["op"], 6);
         line.close(code).await;
-        let mut line = gateway.accept().await;
-        assert_eq!(line.hear().await["op"], 2, "{code}");
-        line.ready(1, "s2").await;
-        let event = bot.next_timed().await;
-        assert_eq!(event.position.unwrap().session, "s2");
-        let Happening::Connected { missed_since, .. } = event.happening else { panic!("{code}") };
-        assert_eq!(missed_since, newest.map(|id| snowflake::before(id, Duration::from_secs(5))));
+        let (_, event) = begin_anew(&gateway, &mut bot, newest).await;
+        assert_eq!(event.position.unwrap().session, "s2", "{code}");
     }
 }
 
