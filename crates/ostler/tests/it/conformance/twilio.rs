@@ -4,6 +4,7 @@
 use std::fs;
 
 use ostler_sim::model;
+use serde_json::json;
 
 use super::{
     CLAUDE, CODEX, Facts,
@@ -38,6 +39,25 @@ for_agents! {
 }
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nhay-in-the-loft";
+
+#[test]
+fn a_command_is_allowed_by_the_button_of_a_template() {
+    let Some(agent) = RealAgent::find(&CLAUDE) else { return };
+    let line = Line::with(|rig, all| {
+        agent.configure(&rig.place, "ask", all);
+        all["twilio"]["approval_template"] = json!(rig.twilio.template("Ostler: {{1}}"));
+    });
+    let rig = Rig { line, _agent: agent };
+    let file = rig.line.place.path("tmp").join("allowed");
+    rig.line.ask(&format!("sim:ask=touch {}", file.display()));
+    let asked = rig.line.wait_for_text(&rig.line.ann, "*1* Allow");
+    rig.line.wait_until_noted();
+    assert!(asked.content_sid.is_some(), "{}", asked.body);
+    rig.line
+        .hand_in(|_| Inbound::new(&rig.line.ann, &rig.line.own, "Allow").replying_to(&asked.sid));
+    rig.line.wait_for("the end of the turn", &rig.line.ann, |sent| sent.len() > 1);
+    assert!(file.exists());
+}
 
 /// A number at which a real CLI answers.
 struct Rig {

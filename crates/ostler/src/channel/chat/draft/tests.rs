@@ -228,6 +228,23 @@ fn a_long_command_is_shown_with_its_start_and_its_end_and_is_whole_in_a_file() {
 }
 
 #[test]
+fn a_command_that_its_title_shows_is_not_said_again_and_the_rest_stands_on_a_line() {
+    let asked = |input: Value| {
+        let body = json!({"id": "p", "kind": "command", "tool": "Bash", "title": "rm -r x", "input": input});
+        let mut draft = Draft::new(&by_numbers(1600), Detail::Normal);
+        draft.event("permission", &body);
+        draft.view().posts[0].1.text.clone()
+    };
+    let text = asked(json!({"command": "rm -r x", "timeout": 600_000}));
+    let expected = "*Permission to run a command* · Bash\nrm -r x\n\
+                    ```\n{\"timeout\":600000}\n```\n";
+    assert!(text.starts_with(expected), "{text}");
+    let long = "y".repeat(200);
+    let text = asked(json!({"command": "rm -r x", "rest": long}));
+    assert!(text.contains(&format!("```\n{{\n  \"rest\": \"{long}\"")), "{text}");
+}
+
+#[test]
 fn where_it_cannot_be_a_file_a_long_command_takes_several_messages() {
     let command: String = (0..150).map(|n| format!("step-{n}; ")).collect();
     let posts = asked_for("command", &command, &by_numbers(400));

@@ -148,11 +148,11 @@ impl Asking {
         if !line.is_empty() {
             head = format!("{head}\n{}", markup.set_off(&line));
         }
+        let is_shown = is_shown(&line, title, markup);
         let more = match is_question {
             true => numbered(options, first),
-            false => input(event.get("input").unwrap_or(&Value::Null)),
+            false => input(event.get("input").unwrap_or(&Value::Null), is_shown.then_some(title)),
         };
-        let is_shown = is_shown(&line, title, markup);
         let more = match more {
             more if more == title || more.is_empty() => {
                 if is_shown {
@@ -173,8 +173,9 @@ fn is_shown(line: &str, title: &str, markup: Markup) -> bool {
     line == title && markup.keeps(line)
 }
 
-/// Returns what a tool would be called with: a command as it is, and the rest of it.
-fn input(input: &Value) -> String {
+/// Returns what a tool would be called with: a command as it is, if that is not what is
+/// shown already, and the rest of it.
+fn input(input: &Value, shown: Option<&str>) -> String {
     match input {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -183,10 +184,16 @@ fn input(input: &Value) -> String {
                 let is_more = |name: &String| !matches!(name.as_str(), "command" | "description");
                 let rest = fields.iter().filter(|(name, _)| is_more(name));
                 let rest: Map<_, _> = rest.map(|(k, v)| (k.clone(), v.clone())).collect();
-                match rest.is_empty() {
-                    true => command.clone(),
-                    false => format!("{command}\n\n{:#}", Value::Object(rest)),
+                if rest.is_empty() {
+                    return command.clone();
                 }
+                let rest = Value::Object(rest);
+                if shown != Some(command.as_str()) {
+                    return format!("{command}\n\n{rest:#}");
+                }
+                // On one line it can stand in a message with buttons.
+                let line = rest.to_string();
+                if line.chars().count() <= TITLE { line } else { format!("{rest:#}") }
             }
             Some(_) | None if fields.is_empty() => String::new(),
             Some(_) | None => format!("{input:#}"),
